@@ -45,7 +45,7 @@ $(SHIPPED): $(STAMP) $(wildcard policies/*.yaml sigwrap/policy/*/*.py)
 	@mv $@.unfinished $@
 	@$(BIN)/python $(COMPACT) -m compileall -q sigwrap/policy
 
-$(STAMP): pyproject.toml build/extension.py sigwrap/linux/execs/_repeated.c
+$(STAMP): pyproject.toml build/extension.py sigwrap/exec/_repeated.c
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e '.[dev]'
 # Where PYTHONDONTWRITEBYTECODE is set, each start would compile everything.

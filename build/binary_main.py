@@ -69,19 +69,19 @@ class Library:
                 del sys.modules[module.__name__]
 
     def create_module(self, spec):
-        from sigwrap.linux import memory_library
+        from sigwrap.start import own_code
 
         self.read_ahead()
         try:
             *needed, library = [
-                memory_library.sealed(each, zlib.decompress(packed))
+                own_code.sealed(each, zlib.decompress(packed))
                 for each, packed in zip(self.libraries, self.packed, strict=True)
             ]
             for each in needed:
-                memory_library.load_library(each)
+                own_code.load_library(each)
         except OSError as failure:  # memfd_create, or code from there, may be forbidden
             raise ImportError(f"{spec.name}: {failure}") from failure
-        return memory_library.create_module(spec, library)
+        return own_code.create_module(spec, library)
 
     def exec_module(self, module):
         ExtensionFileLoader(module.__name__, "").exec_module(module)

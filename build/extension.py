@@ -17,8 +17,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = "sigwrap/linux/execs/_repeated.c"
-TARGET = "sigwrap/linux/execs/_repeated.abi3.so"
+SOURCE = "sigwrap/exec/_repeated.c"
+TARGET = "sigwrap/exec/_repeated.abi3.so"
 POLICIES = "sigwrap/policy/shipped.py"
 FLAGS = ["-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-s"]
 

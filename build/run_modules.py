@@ -25,24 +25,29 @@ _MODULES = (
 # Of these, what few runs import: it is packed, as everything else is.
 _SELDOM = (
     *(
-        "front/joining",
+        "join/joining",
         "front/notifier",
-        "front/relay",
+        "join/relay",
     ),
-    *("linux/rights", "linux/supervisors", "mediate/remote_switch", "policy/language/lint"),
-    *("protocols/control_client", "protocols/joined", "protocols/left_sockets", "run/activation"),
-    *("run/agents", "run/daemons", "run/joined", "run/remote_poll", "run/remote_switch"),
-    *("store/catalog", "store/maintenance", "store/reader", "store/shared_log"),
+    *("kernel/peer", "control/activation", "control/remote_steps", "policy/language/lint"),
+    *(
+        "approve/control_client",
+        "join/fork_server",
+        "approve/control_protocol",
+        "control/activation",
+    ),
+    *("session/plan", "run/daemons", "run/joined", "control/remote_poll", "control/remote_switch"),
+    *("log/catalog", "log/maintenance", "log/reader", "log/shared_log"),
     # Under a policy of the user's own, and those that have limits or audit files.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
     *("policy/language/shapes", "policy/language/values"),
-    *("policy/language/yaml_text", "linux/usage", "run/usage"),
-    *("mediate/usage_limits", "mediate/files", "mediate/file_facts", "linux/files/look"),
-    *("linux/files/asked", "run/files", "linux/listeners", "linux/sockets/tcp_diag"),
+    *("policy/language/yaml_text", "control/usage", "control/usage_watch"),
+    *("control/usage_limits", "files/judge", "mediate/file_facts", "linux/files/look"),
+    *("linux/files/asked", "files/handler", "kernel/sockets", "linux/sockets/tcp_diag"),
 )
 _OTHER_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"
-    "sigwrap.cli.stub, sigwrap.stub.stand_in; print(*sys.modules)"
+    "sigwrap.cli.stub, sigwrap.record.stand_in; print(*sys.modules)"
 )
 
 Code = dict[str, bytes]

@@ -31,7 +31,7 @@ NATIVE_MODULES = {  # and the packages that pip knows
     "re2._re2": "google-re2",
     "yaml._yaml": "PyYAML",
 }
-REPEATED = "sigwrap.linux.execs._repeated"  # the same; there where it could be compiled
+REPEATED = "sigwrap.exec._repeated"  # the same; there where it could be compiled
 ABI = EXTENSION_SUFFIXES[0].split(".")[1]
 VERSIONS = ("311", "312", "313", "314")
 SHARED, OF_A_RUN = code_of_a_run(ROOT / "sigwrap")

@@ -17,7 +17,7 @@ ARCHIVE = os.path.dirname(__file__)
 CARRIED = os.path.join(ARCHIVE, EXTENSION_SUFFIXES[0].split(".")[1])
 FOR_EVERY_PYTHON = os.path.join(ARCHIVE, "abi3")
 PACKAGES_OF_EXTENSIONS = os.path.join(ARCHIVE, "extensions")
-NEEDS_NONE = "sigwrap.linux.execs._repeated"  # sigwrap goes without it
+NEEDS_NONE = "sigwrap.exec._repeated"  # sigwrap goes without it
 
 
 class CarriedModules:
@@ -36,7 +36,7 @@ class CarriedModules:
             if name == "re2._re2":
                 raise missing_patterns() from None
             return None
-        from sigwrap.linux.memory_library import MemoryLoader
+        from sigwrap.start.own_code import MemoryLoader
 
         file = os.path.join(ARCHIVE, name + ".so")
         try:

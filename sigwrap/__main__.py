@@ -11,9 +11,8 @@ import sys
 from collections.abc import Callable
 
 from sigwrap.bare import NoReturn
-from sigwrap.errors import SigwrapError
+from sigwrap.errors import REFUSED, SigwrapError
 from sigwrap.isolation import isolate
-from sigwrap.status import REFUSED
 
 before_exit: Callable[[], object] = int  # set by the one-file binary
 

@@ -1,8 +1,8 @@
 """The table of mediated system calls.
 
-The filter (linux/bpf.py), the dispatch (run/mediation.py), the names in events and docs/calls.md
-are derived from it. sigwrap refuses a call that the filter hands over and that is not listed here,
-and logs an event.
+The filter (kernel/bpf.py), the dispatch (session/mediation.py), the names in events and
+docs/calls.md are derived from it. sigwrap refuses a call that the filter hands over and that is not
+listed here, and logs an event.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Tell which machine this is, and its system call numbers.
-
-calls.py has the calls that policies judge. This module has those that sigwrap makes itself, and
-those that it looks for in /proc.
-"""
+"""Tell which machine this is, its system call numbers, and its capabilities."""
 
 from __future__ import annotations
 
 import os
 import sys
+
+from sigwrap.bare import Enum, Protocol
 
 # The platform that Python was built for: setarch changes uname, but no call number.
 PLATFORM: str = getattr(sys.implementation, "_multiarch", "") or os.uname().machine
@@ -97,3 +95,58 @@ if _NAME not in ("x86_64", "aarch64", "riscv64", "loongarch64"):
 def numbers_of(*names: str) -> frozenset[int]:
     """Return the numbers of those calls that this machine has."""
     return frozenset(NUMBERS[name] for name in names) - {_NO_CALL}
+
+
+# Capabilities that a platform offers to the mediators.
+
+
+class Capability(Enum):
+    """Capabilities. The log has the values: session_started, `capabilities`."""
+
+    INTERCEPTION = "interception"
+    WAITS_THROUGH_SIGNALS = "waits_through_signals"
+    VERIFICATION = "verification"
+    REPLACEMENT = "replacement"
+    RECORDING = "recording"
+    DELIVERY = "delivery"
+    FORKS = "forks"
+    NETWORK = "network"
+    SIGNAL_WALL = "signal_wall"
+    CGROUP_WALL = "cgroup_wall"
+    FILE_WALL = "file_wall"
+
+
+WITHOUT: dict[Capability, str] = {
+    Capability.INTERCEPTION: "no rule is enforced; a run needs --best-effort",
+    Capability.WAITS_THROUGH_SIGNALS: (
+        "a signal can interrupt a call that sigwrap is deciding; the caller repeats the call"
+    ),
+    Capability.VERIFICATION: "the loaded program is not compared with the judged one",
+    Capability.REPLACEMENT: "rules with `redirect` deny",
+    Capability.RECORDING: "rules with `record` deny",
+    Capability.DELIVERY: "a signal that sigwrap has to send itself is denied",
+    Capability.FORKS: "process limits are checked at execs only",
+    Capability.NETWORK: "`network_rules` are not enforced",
+    Capability.SIGNAL_WALL: (
+        "a signal by a call that is not mediated can leave this session, and processes in the "
+        "session can take the memory and descriptors of the user's other processes"
+    ),
+    Capability.CGROUP_WALL: (
+        "a process that may write to a cgroup can stop or kill all processes in it"
+    ),
+    Capability.FILE_WALL: "`file_rules` are not enforced",
+}
+
+
+class Interception(Protocol):
+    """Answers waiting calls by their notification id."""
+
+    def is_waiting(self, notification_id: int) -> bool:
+        """Return False if the caller has exited."""
+
+    def resume(self, notification_id: int) -> bool:
+        """Let the kernel carry out the call."""
+
+    def fail(self, notification_id: int, error: int) -> bool: ...
+
+    def succeed(self, notification_id: int, value: int) -> bool: ...

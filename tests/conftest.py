@@ -14,7 +14,7 @@ import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
-from sigwrap.linux import proc_files  # noqa: E402
+from sigwrap.kernel import proc_files  # noqa: E402
 from tests.support.backstop import Backstop, NoBackstop  # noqa: E402 (rewritten first)
 from tests.support.harness import NOBODY, UNDER_TEST, Sigwrap  # noqa: E402
 from tests.support.programs import COMPILER, Library  # noqa: E402

@@ -239,14 +239,14 @@ def test_only_the_performer_answers_a_notification() -> None:
         and call.func.attr in answers
         and "listener" in ast.unparse(call.func.value)
     }
-    assert found == {"run/perform.py", "run/launch.py"}
+    assert found == {"session/perform.py", "session/launch.py"}
 
 
 def test_a_run_does_not_import_what_reads_the_command_line() -> None:
     look = (
-        "import sys; import sigwrap.cli.main, sigwrap.cli.run, sigwrap.run.run;"
+        "import sys; import sigwrap.cli.main, sigwrap.cli.run, sigwrap.session.run;"
         "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report', 'ssl',"
-        " 'sigwrap.run.remote_switch', 'sigwrap.run.network', 'typing', 'yaml', 'difflib',"
+        " 'sigwrap.control.remote_switch', 'sigwrap.network.handler', 'typing', 'yaml', 'difflib',"
         " 'pkgutil')"
         " if each in sys.modules])"
     )

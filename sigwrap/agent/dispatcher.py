@@ -30,7 +30,7 @@ from itertools import count
 
 from sigwrap.agent.signals import ALWAYS_ESCALATE, UNMASKABLE, AgentSignal, SignalInfo, checked
 from sigwrap.bare import Enum, deque
-from sigwrap.escape import shortened
+from sigwrap.text import shortened
 
 MAX_HISTORY = 1000
 MAX_QUEUED = 256

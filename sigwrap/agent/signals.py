@@ -6,8 +6,7 @@ Most have the names of POSIX signals, and none has the same number.
 from __future__ import annotations
 
 from sigwrap.bare import TYPE_CHECKING, Enum, IntEnum, NamedTuple
-from sigwrap.escape import printable, shortened
-from sigwrap.nearest import nearest_word
+from sigwrap.text import nearest_word, printable, shortened
 
 if TYPE_CHECKING:
     from sigwrap.policy.judge.rules import Trust, Watch

@@ -9,16 +9,16 @@ import typer
 from typer.core import TyperOption
 from typer.exceptions import TyperException
 
-from sigwrap import status
+from sigwrap import errors
 from sigwrap.cli.group import LazyGroup, explained
 from sigwrap.cli.options import NO_PAGER_HELP, UTC_HELP
 from sigwrap.cli.output import note, out, version
 from sigwrap.cli.run_options import BEFORE_A_COMMAND
 from sigwrap.cli.table import COMMANDS, OLD_NAMES
 from sigwrap.errors import InternalError, SigwrapError
-from sigwrap.escape import shell_words, shortened
-from sigwrap.linux.descriptors import reserve_standard_streams
-from sigwrap.run.settings import AGENTS
+from sigwrap.kernel.descriptors import reserve_standard_streams
+from sigwrap.session.settings import AGENTS
+from sigwrap.text import shell_words, shortened
 
 _HELP = """Run a command under supervision.
 
@@ -124,19 +124,19 @@ def run_app(words: list[str]) -> int:
         result = ROOT.main(renamed(words), standalone_mode=False, prog_name="sigwrap")
     except TyperException as problem:
         note(*explained(problem, "sigwrap").lines)
-        return status.REFUSED
+        return errors.REFUSED
     except typer.Abort:
-        return status.INTERRUPTED
+        return errors.INTERRUPTED
     except SigwrapError as failure:
         note(*failure.lines)
         return failure.status
     except BrokenPipeError:
-        return status.from_signal(13)
+        return errors.from_signal(13)
     except (OSError, ImportError, MemoryError):
         raise  # __main__ prints a line about these
     except Exception as bug:
         if os.environ.get("SIGWRAP_DEBUG"):
             raise
         note(*InternalError.of(bug).lines)
-        return status.REFUSED
+        return errors.REFUSED
     return result if isinstance(result, int) else 0

@@ -10,17 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
+from sigwrap.approve.control_client import Answered, Unreachable, ask_all
+from sigwrap.approve.control_protocol import ControlReply, ControlRequest
+from sigwrap.approve.wording import SessionHints, store_option
 from sigwrap.cli.control import check, refuse_inside
 from sigwrap.cli.group import App
 from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.escape import printable, rows
 from sigwrap.events import number, text, texts
-from sigwrap.nearest import did_you_mean
-from sigwrap.protocols.control import ControlReply, ControlRequest
-from sigwrap.protocols.control_client import Answered, Unreachable, ask_all
-from sigwrap.run.asking.wording import SessionHints, store_option
+from sigwrap.text import did_you_mean, printable, rows
 from sigwrap.watch.requests import (
     lines_of,
     listed_by_all,

@@ -18,8 +18,8 @@ from sigwrap.cli.group import App
 from sigwrap.cli.options import store_folder
 from sigwrap.cli.output import out
 from sigwrap.cli.run_options import BEFORE_A_COMMAND
-from sigwrap.escape import printable, shell_words
-from sigwrap.run.settings import AGENTS
+from sigwrap.session.settings import AGENTS
+from sigwrap.text import printable, shell_words
 
 _MOST_SESSIONS = 100
 _HELP_CHARACTERS = 60
@@ -155,7 +155,7 @@ def _unquoted(word: str) -> str:
 
 def _sessions(context: Any) -> Iterator[Offer]:
     """Yield names before ids, and the latest session first."""
-    from sigwrap.store.catalog import recent_sessions
+    from sigwrap.log.catalog import recent_sessions
 
     found = recent_sessions(store_folder(context.params.get("store")), _MOST_SESSIONS)
     names = {file.name: shell_words(file.command) for file in reversed(found) if file.name}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from sigwrap.approve.control_client import ControlClient, Unreachable
+from sigwrap.approve.control_protocol import ControlReply
 from sigwrap.errors import SessionError
-from sigwrap.escape import printable
-from sigwrap.linux.peer import is_inside_a_session
-from sigwrap.nearest import did_you_mean
-from sigwrap.protocols.control import ControlReply
-from sigwrap.protocols.control_client import ControlClient, Unreachable
-from sigwrap.store.catalog import SessionFile, chosen, list_sessions, open_session
+from sigwrap.kernel.peer import is_inside_a_session
+from sigwrap.log.catalog import SessionFile, chosen, list_sessions, open_session
+from sigwrap.text import did_you_mean, printable
 
 _SHOWN = 5
 

@@ -74,8 +74,8 @@ def _lines(kind: ExportFormat, several: Several, *, to_terminal: bool) -> Iterat
             fold.add(event)
         yield from fold.lines()
     else:
+        from sigwrap.log.schema import EXPORTED
         from sigwrap.report.query import QueryDatabase, csv
-        from sigwrap.store.schema import EXPORTED
 
         with closing(QueryDatabase()) as database:
             several.read(lambda session, seen: database.fill(session, [EXPORTED], seen))
@@ -84,8 +84,8 @@ def _lines(kind: ExportFormat, several: Several, *, to_terminal: bool) -> Iterat
 
 
 def _write_database(path: str, several: Several) -> None:
+    from sigwrap.log.schema import VIEWS
     from sigwrap.report.query import QueryDatabase
-    from sigwrap.store.schema import VIEWS
 
     if os.path.exists(path) and not os.path.isfile(path):
         raise UsageError(f"can't write {path}: a database needs a regular file")

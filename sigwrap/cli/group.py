@@ -16,8 +16,7 @@ from sigwrap.cli.examples import EXAMPLES, examples
 from sigwrap.cli.options import with_json
 from sigwrap.cli.table import HIDDEN, Rows
 from sigwrap.errors import UsageError
-from sigwrap.escape import shell_words
-from sigwrap.nearest import did_you_mean, nearest_word
+from sigwrap.text import did_you_mean, nearest_word, shell_words
 
 # How our messages differ from typer's.
 _REWORDINGS = (

@@ -13,10 +13,9 @@ from sigwrap.cli.options import PagerOption
 from sigwrap.cli.output import out
 from sigwrap.cli.showing import columns, show_lines, style
 from sigwrap.errors import UsageError
-from sigwrap.escape import shell_words
-from sigwrap.nearest import did_you_mean
 from sigwrap.report.forms.layout import PLAIN, Style, wrapped
 from sigwrap.start.policy_files import packaged
+from sigwrap.text import did_you_mean, shell_words
 
 _INDEX = "README"
 _TOPIC = re.compile(r"[a-z][a-z-]*")

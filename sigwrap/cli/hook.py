@@ -14,7 +14,7 @@ from sigwrap.cli.hook_call import HookLine, answer
 from sigwrap.cli.options import StoreOption
 from sigwrap.errors import UsageError
 from sigwrap.hooks.formats import AGENTS, AgentProgram
-from sigwrap.run.settings import DEFAULT_POLICY
+from sigwrap.session.settings import DEFAULT_POLICY
 
 PolicyOption = Annotated[
     str, typer.Option("--policy", "-p", metavar="NAME|FILE", help="Policy that decides")

@@ -10,11 +10,13 @@ import sys
 import time
 from collections.abc import Iterator
 
+from sigwrap.approve.questions import TO_AN_AGENT
 from sigwrap.bare import Any, NamedTuple, NoReturn, signal
 from sigwrap.cli.hook_facts import ThisMachine
 from sigwrap.cli.hook_log import record
 from sigwrap.cli.output import note, out
-from sigwrap.errors import InternalError, SessionError, SigwrapError
+from sigwrap.control import killswitch
+from sigwrap.errors import BLOCKED, InternalError, SessionError, SigwrapError
 from sigwrap.hooks.calls import BadCall, Call, FileCall, ShellCall, WebCall
 from sigwrap.hooks.formats import FORMATS, AgentProgram, call_in
 from sigwrap.hooks.verdict import (
@@ -26,16 +28,13 @@ from sigwrap.hooks.verdict import (
     finding_of,
     reads_too_much,
 )
-from sigwrap.linux.peer import is_inside_a_session
-from sigwrap.mediate.wording import TO_AN_AGENT
+from sigwrap.kernel.peer import is_inside_a_session
+from sigwrap.log.folder import default_store
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Operation
-from sigwrap.run.settings import DEFAULT_POLICY
+from sigwrap.session.settings import DEFAULT_POLICY
 from sigwrap.start.command import find_program
 from sigwrap.start.policy_files import host_variables, load_with_sources
-from sigwrap.status import BLOCKED
-from sigwrap.store import killswitch
-from sigwrap.store.location import default_store
 
 MAX_CALL_BYTES = 16 << 20
 WITHIN_S = 20  # the program itself waits longer (hooks/settings.py), and lets the call through then

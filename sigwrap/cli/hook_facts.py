@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from os.path import isdir, join
 
 from sigwrap.cli.tool_files import with_shadows
-from sigwrap.linux.execs.commands import SystemCommands
-from sigwrap.linux.paths import our_view
+from sigwrap.exec.commands import SystemCommands
+from sigwrap.kernel.paths import our_view
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
 from sigwrap.policy.judge.match import UNTOLD
@@ -22,7 +22,7 @@ from sigwrap.policy.judge.network import (
 )
 from sigwrap.policy.judge.request import CommandRequest, Decision, Operation, Program, strictest
 from sigwrap.policy.tools.cases import command_request, with_variables
-from sigwrap.run.walls import held_file_rules
+from sigwrap.session.walls import held_file_rules
 
 MAX_NAMES = 2000
 MAX_LOOKED_AT = 20_000

@@ -7,17 +7,15 @@ import os
 import re
 
 import sigwrap
+from sigwrap.approve.control_protocol import send_tool_call
+from sigwrap.approve.questions import DENIED, TO_AN_AGENT
 from sigwrap.bare.digests import blake2b
-from sigwrap.escape import printable
 from sigwrap.events import HOOK_KIND, HOOK_LOG, Payload
 from sigwrap.hooks.calls import Call, FileCall, ShellCall, WebCall
 from sigwrap.hooks.verdict import Answer, Finding, Verdict
-from sigwrap.mediate.masking import masked, masked_text
-from sigwrap.mediate.wording import DENIED, TO_AN_AGENT
-from sigwrap.protocols.control import send_tool_call
-from sigwrap.store.chain import key_from_environment
-from sigwrap.store.codec import cut_payload
-from sigwrap.store.shared_log import append
+from sigwrap.log.codec import cut_payload, key_from_environment
+from sigwrap.log.shared_log import append
+from sigwrap.text import masked, masked_text, printable
 
 EVENT = "tool_call_judged"
 _MOST_FINDINGS = 20

@@ -8,14 +8,14 @@ from sigwrap.bare import NoReturn
 from sigwrap.bare.digests import blake2b
 from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.errors import SessionError, SigwrapError, UsageError
-from sigwrap.front.joining import NotStarted, join
-from sigwrap.linux.death import die_of
-from sigwrap.linux.seccomp import has_listener
-from sigwrap.run.settings import Nested, RunSettings, as_json
+from sigwrap.join.joining import NotStarted, join
+from sigwrap.kernel.process import die_of
+from sigwrap.kernel.seccomp import has_listener
+from sigwrap.log.folder import default_store
+from sigwrap.session.settings import Nested, RunSettings, as_json
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited, become, find_program
 from sigwrap.start.policy_files import SHIPPED, read_source
-from sigwrap.store.location import default_store
 
 
 def run_in_joined_session(settings: RunSettings, inherited: Inherited) -> int:

@@ -10,19 +10,18 @@ from typing import Annotated
 
 import typer
 
-from sigwrap import status as statuses
+from sigwrap import errors as statuses
 from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import Format, FormatOption, StoreOption, store_folder
 from sigwrap.cli.output import note, out
+from sigwrap.control import killswitch
+from sigwrap.control.activation import activate, hides_processes
+from sigwrap.control.killswitch import State
 from sigwrap.errors import StoreError, UsageError
-from sigwrap.escape import first_of
-from sigwrap.linux import proc_files
-from sigwrap.linux.supervisors import hides_processes
+from sigwrap.kernel import proc_files
 from sigwrap.report.forms.times import iso_time
-from sigwrap.run.activation import activate
-from sigwrap.store import killswitch
-from sigwrap.store.killswitch import State
+from sigwrap.text import first_of
 from sigwrap.watch.actions import ended_sessions
 
 STATUS_SCHEMA = "sigwrap.killswitch-status/1"  # the file itself has another schema

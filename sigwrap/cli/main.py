@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigwrap.status import BLOCKED
+from sigwrap.errors import BLOCKED
 
 
 def main(words: list[str]) -> int:

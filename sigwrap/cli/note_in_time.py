@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sigwrap.cli.output import noted
-from sigwrap.linux import stderr_lines
+from sigwrap.kernel import terminals
 
 _ROOM_WITHIN_S = 0.25
 
 
 def note_in_time(*lines: str) -> None:
     for line in lines:
-        stderr_lines.write_in_time(2, noted(line, "sigwrap"), _ROOM_WITHIN_S)
+        terminals.write_in_time(2, noted(line, "sigwrap"), _ROOM_WITHIN_S)

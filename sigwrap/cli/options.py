@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.store.location import DEFAULT_STORE, default_store
+from sigwrap.log.folder import DEFAULT_STORE, default_store
 
 
 def _named(option: str | None) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import sigwrap
 from sigwrap.errors import KernelError
-from sigwrap.escape import bounded, printable
+from sigwrap.text import bounded, printable
 
 _PIECE = 1 << 15
 
@@ -64,7 +64,7 @@ def out_bytes(data: bytes, fd: int = 1) -> None:
 
 
 def version() -> str:
-    from sigwrap.linux.execs.repeated import is_wanted
+    from sigwrap.exec.compiled import is_wanted
 
     how = "with C extension" if is_wanted() else "without C extension"
     return f"sigwrap {sigwrap.__version__}, {how}"

@@ -17,10 +17,10 @@ from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Sever
 from sigwrap.cli.showing import columns, show_lines
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
-from sigwrap.escape import shell_words
+from sigwrap.log.schema import VIEWS
 from sigwrap.report.forms.layout import wrapped
 from sigwrap.report.query import QueryDatabase, Row, csv, json_array, json_lines, table
-from sigwrap.store.schema import VIEWS
+from sigwrap.text import shell_words
 
 _A_WORD = r"[\w.:/-]+"
 _EXAMPLES = (

@@ -22,15 +22,15 @@ from sigwrap.cli.options import (
 from sigwrap.cli.output import note, out_bytes
 from sigwrap.cli.showing import columns, pager, style
 from sigwrap.errors import StoreError, UsageError
-from sigwrap.escape import printable, shell_words
 from sigwrap.events import Event, recorded_bytes
+from sigwrap.log.catalog import open_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.detail import detail
 from sigwrap.report.forms.documents import event_json, report_json
 from sigwrap.report.forms.text import Page, render_text
 from sigwrap.report.forms.what_if import WhatIfForm
-from sigwrap.store.catalog import open_session
+from sigwrap.text import printable, shell_words
 
 _OLD = "See sigwrap policy try"
 _LONGEST_PAUSE_S = 10.0  # a session can be idle for a night

@@ -27,9 +27,9 @@ from sigwrap.cli.showing import columns, pager, style
 from sigwrap.cli.verify import note_where_broken, verified
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
-from sigwrap.escape import shell_words
 from sigwrap.events import Event
-from sigwrap.nearest import did_you_mean
+from sigwrap.log.catalog import open_session
+from sigwrap.log.reader import Session
 from sigwrap.outcomes import OUTCOMES
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.ending import Ending, ending_of
@@ -40,8 +40,7 @@ from sigwrap.report.forms.layout import cut
 from sigwrap.report.forms.page import EventRows, html_page
 from sigwrap.report.forms.text import Page, TextReport, render_text
 from sigwrap.report.forms.verdict import verdict
-from sigwrap.store.catalog import open_session
-from sigwrap.store.reader import Session
+from sigwrap.text import did_you_mean, shell_words
 
 _GITHUB_SUMMARY = "GITHUB_STEP_SUMMARY"
 _LOOK_AGAIN_S = 0.2

@@ -7,17 +7,23 @@ import os
 from collections.abc import Iterator, Mapping
 
 from sigwrap.cli.note_in_time import note_in_time
-from sigwrap.errors import InternalError, SigwrapError
+from sigwrap.errors import (
+    COMMAND_ENDED,
+    COMMAND_NOT_RUN,
+    LIMIT_REACHED,
+    REFUSED,
+    InternalError,
+    SigwrapError,
+)
+from sigwrap.front.messages import Channel, DiedOf, HeldUp
 from sigwrap.front.process import run_before_supervisor
-from sigwrap.linux import limits, pidfd, proc_files
-from sigwrap.linux.descriptors import release_all, require_enough, reserve_standard_streams
+from sigwrap.kernel import limits, pidfd, proc_files
+from sigwrap.kernel.descriptors import release_all, require_enough, reserve_standard_streams
 from sigwrap.outcomes import counted
-from sigwrap.protocols.front import Channel, DiedOf, HeldUp
-from sigwrap.run.run import Ended, run_session
-from sigwrap.run.settings import BELL, Report, RunSettings, is_unattended
+from sigwrap.session.run import Ended, run_session
+from sigwrap.session.settings import BELL, Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
-from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN, LIMIT_REACHED, REFUSED
 
 # Reasons that an earlier line has already given.
 _SAID_BEFORE = (

@@ -8,13 +8,13 @@ import typer
 from typer._types import TyperChoice
 from typer.core import TyperArgument, TyperOption
 
-from sigwrap import status
+from sigwrap import errors
 from sigwrap.cli.group import App, Command
 from sigwrap.cli.run_options import RUN_OPTIONS, RunOption, read_run_line
-from sigwrap.run.settings import RunSettings
+from sigwrap.session.settings import RunSettings
 
 _STATUS_HELP = "\n".join(
-    ["\b", "Exit status:", *(f"  {code:<5}  {why}" for code, why in status.TABLE)]
+    ["\b", "Exit status:", *(f"  {code:<5}  {why}" for code, why in errors.TABLE)]
 )
 
 app = App()

@@ -14,11 +14,10 @@ from collections.abc import Callable
 from sigwrap.amounts import size_bytes, span_s
 from sigwrap.bare import Any, Enum, NamedTuple
 from sigwrap.errors import UsageError
-from sigwrap.escape import shell_words, shortened
-from sigwrap.mediate.interrupts import InterruptsEnd
-from sigwrap.nearest import did_you_mean
-from sigwrap.run.settings import AGENTS, ApprovalMode, Nested, Report, RunSettings
-from sigwrap.store.location import DEFAULT_STORE
+from sigwrap.front.interrupts import InterruptsEnd
+from sigwrap.log.folder import DEFAULT_STORE
+from sigwrap.session.settings import AGENTS, ApprovalMode, Nested, Report, RunSettings
+from sigwrap.text import did_you_mean, shell_words, shortened
 
 _HELP = "see sigwrap run --help"
 _NAME_BYTES_MAX = 64

@@ -14,9 +14,9 @@ from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.escape import printable
-from sigwrap.linux import proc_files
+from sigwrap.kernel import proc_files
 from sigwrap.start import onefile
+from sigwrap.text import printable
 
 app = App()
 

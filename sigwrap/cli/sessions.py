@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from sigwrap.amounts import size_bytes, span_s
+from sigwrap.approve.control_protocol import is_listened_at, left_sockets, remove_left
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import (
     Format,
@@ -21,16 +22,14 @@ from sigwrap.cli.options import (
 )
 from sigwrap.cli.output import note
 from sigwrap.cli.showing import columns, show_lines, style
-from sigwrap.errors import SessionError, SigwrapError, UsageError
-from sigwrap.escape import printable, shell_words
+from sigwrap.errors import REFUSED, SessionError, SigwrapError, UsageError
+from sigwrap.log.catalog import SessionFile, chosen, is_path, list_sessions, meant
+from sigwrap.log.maintenance import Surplus, is_running, remove, surplus
+from sigwrap.log.maintenance import recover as recover_session
 from sigwrap.outcomes import counted
-from sigwrap.protocols.left_sockets import is_listened_at, left_sockets, remove_left
 from sigwrap.report.forms.sessions import Reader, render_sessions
 from sigwrap.report.forms.times import byte_size, rough_span
-from sigwrap.status import REFUSED
-from sigwrap.store.catalog import SessionFile, chosen, is_path, list_sessions, meant
-from sigwrap.store.maintenance import Surplus, is_running, remove, surplus
-from sigwrap.store.maintenance import recover as recover_session
+from sigwrap.text import printable, shell_words
 
 Amount = TypeVar("Amount", int, float)
 

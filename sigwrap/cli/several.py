@@ -13,8 +13,8 @@ from sigwrap.cli.output import note
 from sigwrap.cli.showing import Progress
 from sigwrap.errors import SessionError, SigwrapError, StoreError, UsageError
 from sigwrap.events import Event
-from sigwrap.store.catalog import list_sessions, open_session
-from sigwrap.store.reader import Session
+from sigwrap.log.catalog import list_sessions, open_session
+from sigwrap.log.reader import Session
 
 SessionsArgument = Annotated[
     list[str] | None,

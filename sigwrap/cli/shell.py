@@ -12,8 +12,8 @@ import os
 from sigwrap.bare import json
 from sigwrap.cli.run_options import read_options
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.linux.seccomp import has_listener
-from sigwrap.run.settings import Nested, Report, RunSettings, from_json
+from sigwrap.kernel.seccomp import has_listener
+from sigwrap.session.settings import Nested, Report, RunSettings, from_json
 from sigwrap.start.command import CommandError, Inherited, become, find_program
 
 OPTIONS_VARIABLE = "SIGWRAP_OPTIONS"

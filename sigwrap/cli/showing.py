@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from sigwrap.cli.output import note, out, out_bytes, out_lines
-from sigwrap.escape import printable
 from sigwrap.events import Event
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 from sigwrap.report.forms.layout import Style
 from sigwrap.start import onefile
+from sigwrap.text import printable
 
 _STARTS_AFTER_S = 1.0
 _BETWEEN_S = 0.2

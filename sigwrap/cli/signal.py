@@ -11,17 +11,16 @@ import typer
 
 from sigwrap.agent import AgentSignal
 from sigwrap.agent.signals import known_signal
+from sigwrap.approve.control_client import ControlClient, ask_one
+from sigwrap.approve.control_protocol import ControlReply
 from sigwrap.cli.control import check, running_session
 from sigwrap.cli.group import App
 from sigwrap.cli.options import Format, FormatOption, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.escape import printable, shell_words
 from sigwrap.events import number, text
-from sigwrap.nearest import did_you_mean
 from sigwrap.outcomes import counted
-from sigwrap.protocols.control import ControlReply
-from sigwrap.protocols.control_client import ControlClient, ask_one
+from sigwrap.text import did_you_mean, printable, shell_words
 
 SIGNAL_SCHEMA = "sigwrap.signal/1"
 _SETTLES_WITHIN_S = 3.0  # longer than a session waits for its execs

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.errors import SigwrapError
-from sigwrap.status import NOT_EXECUTABLE
+from sigwrap.errors import NOT_EXECUTABLE, SigwrapError
 
 
 class NotSupervised(SigwrapError):
@@ -18,12 +17,12 @@ class NotSupervised(SigwrapError):
 
 
 def main(words: list[str]) -> int:
-    from sigwrap.protocols.stub import STUB_VARIABLE
+    from sigwrap.record.frames import STUB_VARIABLE
 
     caller_ignored = os.environ.get(STUB_VARIABLE)
     if caller_ignored is None or len(words) < 2:
         raise NotSupervised("only a sigwrap supervisor can start this program")
-    from sigwrap.stub.stand_in import stand_in_for
+    from sigwrap.record.stand_in import stand_in_for
 
     ignored = frozenset(int(number) for number in caller_ignored.split(",") if number.isdigit())
     return stand_in_for(words[0], words[1:], ignored)

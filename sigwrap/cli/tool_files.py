@@ -7,14 +7,14 @@ import stat
 
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import SigwrapError, UsageError
-from sigwrap.escape import printable
-from sigwrap.linux.execs.commands import SystemCommands, in_a_system_folder
-from sigwrap.linux.execs.content import MAX_HASHED_BYTES
-from sigwrap.linux.paths import Caller, our_view
+from sigwrap.exec.commands import SystemCommands, in_a_system_folder
+from sigwrap.exec.content import MAX_HASHED_BYTES
+from sigwrap.kernel.paths import Caller, our_view
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import CommandRequest, Program
 from sigwrap.policy.judge.wrappers import keeps_search_path
 from sigwrap.start.command import find_program
+from sigwrap.text import printable
 
 if TYPE_CHECKING:
     from sigwrap.policy.tools.pin import Pin

@@ -22,16 +22,16 @@ from sigwrap.cli.options import (
 from sigwrap.cli.output import note
 from sigwrap.cli.showing import Progress, pager, style
 from sigwrap.errors import UsageError
-from sigwrap.escape import printable
 from sigwrap.events import Event
+from sigwrap.log.catalog import open_session
+from sigwrap.log.codec import key_from_environment
+from sigwrap.log.reader import Session
 from sigwrap.outcomes import counted
 from sigwrap.report.check.decisions import BUILT_IN, ReproductionFold
 from sigwrap.report.check.verify import Outcome, Verification, verify_session, with_reproduction
 from sigwrap.report.folds.ending import ending_of
 from sigwrap.report.forms.verification import problem_of, render_verification
-from sigwrap.store.catalog import open_session
-from sigwrap.store.chain import key_from_environment
-from sigwrap.store.reader import Session
+from sigwrap.text import printable
 
 app = App()
 

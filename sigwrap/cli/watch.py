@@ -15,9 +15,8 @@ from sigwrap.cli.control import refuse_inside
 from sigwrap.cli.group import App
 from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import out
-from sigwrap.errors import UsageError
-from sigwrap.linux import proc_files
-from sigwrap.status import from_signal
+from sigwrap.errors import UsageError, from_signal
+from sigwrap.kernel import proc_files
 from sigwrap.watch.documents import board_document, events_document
 from sigwrap.watch.notify import Notifier
 from sigwrap.watch.source import Source

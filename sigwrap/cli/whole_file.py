@@ -14,12 +14,7 @@ from contextlib import contextmanager
 
 from sigwrap.bare import Any
 from sigwrap.errors import UsageError
-from sigwrap.store.location import (
-    CHECKPOINTS_FOLDER,
-    DATABASE_SUFFIX,
-    JOURNAL_SUFFIX,
-    SESSIONS_FOLDER,
-)
+from sigwrap.log.folder import CHECKPOINTS_FOLDER, DATABASE_SUFFIX, JOURNAL_SUFFIX, SESSIONS_FOLDER
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NAME_KEPT = 100

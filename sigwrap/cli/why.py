@@ -15,15 +15,15 @@ from sigwrap.cli.options import Format, FormatOption, SessionArgument, StoreOpti
 from sigwrap.cli.output import out
 from sigwrap.cli.showing import columns, style
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.escape import cut_to, printable, shell_words
 from sigwrap.events import Event, texts
+from sigwrap.log.catalog import open_session
+from sigwrap.log.reader import Session
 from sigwrap.report.folds.cause import Why
 from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.why import WhyFold
 from sigwrap.report.forms.layout import wrapped
 from sigwrap.report.forms.times import ago
-from sigwrap.store.catalog import open_session
-from sigwrap.store.reader import Session
+from sigwrap.text import cut_to, printable, shell_words
 
 WHY_SCHEMA = "sigwrap.why/1"
 _PID_DIGITS = 7  # the largest pid is 4194304

@@ -10,42 +10,32 @@ import resource
 import sys
 from collections.abc import Iterator, Sequence
 
+from sigwrap.approve.approvers import find_typist
 from sigwrap.bare import signal, suppress
+from sigwrap.control import killswitch
+from sigwrap.control.activation import hides_processes
+from sigwrap.control.usage import SessionCgroup
 from sigwrap.doctor import items
 from sigwrap.doctor.items import Finding, unchecked
 from sigwrap.errors import KernelError, SessionError, SigwrapError, StoreError
-from sigwrap.linux import (
-    landlock,
-    libc,
-    limits,
-    memory_library,
-    pidfd,
-    proc_files,
-    procfs,
-    ptrace,
-    terminals,
-)
-from sigwrap.linux import process as linux_process
-from sigwrap.linux.descriptors import require_enough
-from sigwrap.linux.execs.tracing import tracer_of
-from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.mounts import kind_of
-from sigwrap.linux.supervisors import hides_processes
-from sigwrap.linux.terminal_typists import find_typist
-from sigwrap.linux.usage import SessionCgroup
+from sigwrap.exec.tracing import tracer_of
+from sigwrap.kernel import landlock, libc, limits, pidfd, proc_files, procfs, ptrace, terminals
+from sigwrap.kernel import process as linux_process
+from sigwrap.kernel.descriptors import require_enough
+from sigwrap.kernel.file_state import file_system_of as kind_of
+from sigwrap.kernel.memory import Memory, Unreadable
+from sigwrap.log.folder import default_store, sessions_folder
+from sigwrap.log.writer import SessionLog
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.globs import Glob
 from sigwrap.policy.judge.network import SOCKETS
-from sigwrap.run.lacking import NOT_TRACED, missing_interception
-from sigwrap.run.launch import Launch, launch
-from sigwrap.run.opening import new_session_id
-from sigwrap.run.settings import DEFAULT_POLICY, RunSettings
-from sigwrap.run.walls import Walls, walls_of
+from sigwrap.session.launch import NOT_TRACED, Launch, launch, missing_interception
+from sigwrap.session.run import new_session_id
+from sigwrap.session.settings import DEFAULT_POLICY, RunSettings
+from sigwrap.session.walls import Walls, walls_of
+from sigwrap.start import own_code
 from sigwrap.start.command import Inherited
 from sigwrap.start.policy_files import host_variables, load_with_sources
-from sigwrap.store import killswitch
-from sigwrap.store.location import default_store, sessions_folder
-from sigwrap.store.writer import SessionLog
 
 START_ITEMS = (
     *(items.LISTENER, items.KILLABLE_WAIT, items.WAKE_UP, items.TRACING),
@@ -237,10 +227,10 @@ def try_memory_files() -> Finding:
     path = getattr(sys.modules.get(_A_LIBRARY), "__file__", None)
     try:
         if path is None:  # it is built into the interpreter
-            os.close(memory_library.sealed(_A_LIBRARY, b""))
+            os.close(own_code.sealed(_A_LIBRARY, b""))
         else:
             with open(path, "rb") as file:
-                memory_library.load_library(memory_library.sealed(path, file.read()))
+                own_code.load_library(own_code.sealed(path, file.read()))
     except (OSError, ImportError) as refusal:
         return Finding(items.MEMORY_FILES, str(refusal), "refused")
     return Finding(items.MEMORY_FILES, "loaded a library from memory")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sigwrap.bare import Enum, NamedTuple
-from sigwrap.platform import WITHOUT, Capability
+from sigwrap.machine import WITHOUT, Capability
 
 
 class Level(Enum):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sigwrap import status
+from sigwrap import errors
 from sigwrap.bare import NamedTuple
 from sigwrap.doctor.items import ITEMS, RUN, Finding, Level, level_of, shortfall_of
-from sigwrap.escape import printable
 from sigwrap.report.forms.layout import Style, wrapped
+from sigwrap.text import printable
 
 SCHEMA = "sigwrap.doctor/1"
 WORKS_LIMITED = 1
@@ -32,7 +32,7 @@ class Machine(NamedTuple):
 def exit_status(findings: Sequence[Finding]) -> int:
     levels = {level_of(each) for each in findings}
     if Level.NO in levels:
-        return status.REFUSED
+        return errors.REFUSED
     return WORKS_LIMITED if levels & {Level.LESS, Level.UNKNOWN} else 0
 
 
@@ -40,7 +40,7 @@ def verdict(findings: Sequence[Finding]) -> str:
     match exit_status(findings):
         case 0:
             return "Runs work here, and every rule is enforced."
-        case status.REFUSED:
+        case errors.REFUSED:
             return f"Runs are refused here: {_names(findings, Level.NO)}."
         case _:
             return (

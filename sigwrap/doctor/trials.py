@@ -13,24 +13,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from sigwrap import status as statuses
+from sigwrap import errors as statuses
 from sigwrap.bare import json, signal, suppress
 from sigwrap.doctor import checks, items
 from sigwrap.doctor.items import ITEMS, Finding, Level, level_of, unchecked
 from sigwrap.errors import KernelError, NoInterception, SigwrapError, StoreError
-from sigwrap.escape import printable
-from sigwrap.linux import libc, limits, procfs
-from sigwrap.linux import process as linux_process
-from sigwrap.linux.execs import repeated
-from sigwrap.linux.limits import Limit
-from sigwrap.linux.peer import is_inside_a_session
-from sigwrap.linux.removal import empty_folder
-from sigwrap.linux.seccomp import UNTRIED_VARIABLE, demand_known_calls
-from sigwrap.linux.waits import seconds_until
+from sigwrap.exec import compiled
+from sigwrap.kernel import libc, limits, procfs
+from sigwrap.kernel import process as linux_process
+from sigwrap.kernel.libc import seconds_until
+from sigwrap.kernel.limits import Limit
+from sigwrap.kernel.peer import is_inside_a_session
+from sigwrap.kernel.seccomp import UNTRIED_VARIABLE, demand_known_calls
+from sigwrap.log.catalog import open_session
+from sigwrap.log.folder import default_store
 from sigwrap.machine import IS_AARCH64, IS_X86_64, PLATFORM
 from sigwrap.start import onefile
-from sigwrap.store.catalog import open_session
-from sigwrap.store.location import default_store
+from sigwrap.start.onefile import empty_folder
+from sigwrap.text import printable
 
 _WITHIN_S = 15.0
 _RUN_WITHIN_S = 60.0
@@ -127,10 +127,10 @@ def _machine() -> Finding:
 
 
 def _accelerator() -> Finding:
-    if repeated.is_wanted():
+    if compiled.is_wanted():
         return Finding(items.ACCELERATOR, "loaded")
-    if os.environ.get(repeated.PURE_VARIABLE):
-        return Finding(items.ACCELERATOR, f"{repeated.PURE_VARIABLE} is set", "off")
+    if os.environ.get(compiled.PURE_VARIABLE):
+        return Finding(items.ACCELERATOR, f"{compiled.PURE_VARIABLE} is set", "off")
     return Finding(items.ACCELERATOR, "the extension was not compiled", "absent")
 
 

@@ -1,10 +1,10 @@
 """The front process of a run, whose pid the caller knows.
 
-process    the end of a run at the terminal: what a Ctrl+C means, and the last line of defence
-parent     what it shares with sigwrap-forward: signals, one child, the end of its tree
-senders    which process sent a signal, and which one started sigwrap
-terminal   restores the terminal's modes after the command
-notifier   runs the --notify command
-joining    a command in a session that other commands join, or its start in the background
-relay      a terminal of its own for a command that joins
+process     the run's end at the terminal: what a Ctrl+C means, the last line of defence
+interrupts  pure: when to ask the command to end, and when the key was meant for the command
+parent      what process and forward share
+terminal    restores the terminal to its state before; who sent a signal
+messages    the channel to the supervisor, and its heartbeat
+notifier    runs the --notify command
+forward     sigwrap-forward, an init for one command
 """

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 
 from sigwrap.bare import signal
-from sigwrap.protocols.front import Channel, Notice, NotifyFailed
+from sigwrap.errors import NOT_EXECUTABLE
+from sigwrap.front.messages import Channel, Notice, NotifyFailed
 from sigwrap.start.command import Inherited, exec_command
-from sigwrap.status import NOT_EXECUTABLE
 
 _SHELL = b"/bin/sh"
 

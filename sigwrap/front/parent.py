@@ -8,13 +8,13 @@ import select
 import time
 from abc import ABC, abstractmethod
 
-from sigwrap import status
+from sigwrap import errors
 from sigwrap.bare import signal
-from sigwrap.linux import process as linux_process
-from sigwrap.linux import procfs
-from sigwrap.linux.sigfd import SignalFd, SignalInfo
-from sigwrap.linux.waits import seconds_until
-from sigwrap.mediate.interrupts import JOB_STOPS
+from sigwrap.front.interrupts import JOB_STOPS
+from sigwrap.kernel import process as linux_process
+from sigwrap.kernel import procfs
+from sigwrap.kernel.libc import seconds_until
+from sigwrap.kernel.sigfd import SignalFd, SignalInfo
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 
@@ -50,7 +50,7 @@ class ParentOfOne(ABC):
             code = self._exit_status(self._await_child())
         except Exception as bug:  # the tree ends in any case
             self._say(f"internal error: {type(bug).__name__}: {bug}; the command is killed")
-            code = status.REFUSED
+            code = errors.REFUSED
         if not self._child_is_left_behind:
             self._clear_tree()
         for pid in self._all_below.unkillable:

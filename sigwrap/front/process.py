@@ -14,28 +14,9 @@ import time
 from collections.abc import Callable, Iterable
 from math import ceil
 
-from sigwrap import status
+from sigwrap import errors
 from sigwrap.bare import TYPE_CHECKING, signal
-from sigwrap.escape import printable
-from sigwrap.front.parent import (
-    ParentOfOne,
-    only_we_get,
-    shares_our_group,
-    stays_stopped,
-    still_ignores,
-    take_signals,
-)
-from sigwrap.front.senders import Caller, callers_pid, held_caller, sender_of
-from sigwrap.front.terminal import TerminalBefore
-from sigwrap.linux import libc, limits, own_environment, procfs, terminals
-from sigwrap.linux import process as linux_process
-from sigwrap.linux.death import die_of
-from sigwrap.linux.descriptors import release_inherited
-from sigwrap.linux.sigfd import SignalFd, SignalInfo, handles, outlives
-from sigwrap.linux.stderr_lines import OwnLines
-from sigwrap.linux.terminals import reads_a_line
-from sigwrap.mediate.heartbeat import LOOKED_AT_EVERY_S, Heartbeat
-from sigwrap.mediate.interrupts import (
+from sigwrap.front.interrupts import (
     COPY_WINDOW_S,
     JOB_STOPS,
     Announce,
@@ -49,7 +30,8 @@ from sigwrap.mediate.interrupts import (
     SayWaiting,
     Withdraw,
 )
-from sigwrap.protocols.front import (
+from sigwrap.front.messages import (
+    LOOKED_AT_EVERY_S,
     NO_SENDER,
     Channel,
     CommandEnded,
@@ -57,6 +39,7 @@ from sigwrap.protocols.front import (
     DiedOf,
     Forget,
     Forgotten,
+    Heartbeat,
     HeldUp,
     InterruptArrived,
     InterruptDemanded,
@@ -68,8 +51,24 @@ from sigwrap.protocols.front import (
     Sender,
     SignalForCommand,
 )
+from sigwrap.front.parent import (
+    ParentOfOne,
+    only_we_get,
+    shares_our_group,
+    stays_stopped,
+    still_ignores,
+    take_signals,
+)
+from sigwrap.front.terminal import Caller, TerminalBefore, callers_pid, held_caller, sender_of
+from sigwrap.kernel import libc, limits, memory, procfs, terminals
+from sigwrap.kernel import process as linux_process
+from sigwrap.kernel.descriptors import release_inherited
+from sigwrap.kernel.process import die_of
+from sigwrap.kernel.sigfd import SignalFd, SignalInfo, handles, outlives
+from sigwrap.kernel.terminals import OwnLines, reads_a_line
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited
+from sigwrap.text import printable
 
 if TYPE_CHECKING:
     from sigwrap.front.notifier import Notifier
@@ -103,7 +102,7 @@ def run_before_supervisor(
     own_code.read_what_is_used_later()
     child = linux_process.fork()
     if child == 0:
-        code = status.REFUSED
+        code = errors.REFUSED
         all_below = linux_process.Sweep(lambda _pid, _status: None)
         try:
             signals.close()
@@ -189,7 +188,7 @@ class _FrontProcess(ParentOfOne):
 
     def ended_command_by_force(self, code: int) -> bool:
         """Return whether the exit status says so."""
-        is_of_a_kill = code in (status.LIMIT_REACHED, status.REFUSED) or code > status.from_signal(
+        is_of_a_kill = code in (errors.LIMIT_REACHED, errors.REFUSED) or code > errors.from_signal(
             0
         )
         return self._command_pid != 0 and is_of_a_kill
@@ -209,7 +208,7 @@ class _FrontProcess(ParentOfOne):
         elif now >= self._last_defence_at:
             self._last_defence_at = None if self._sweep() else now
             if self._child in self._all_below.unkillable:
-                self._left_behind(status.REFUSED)
+                self._left_behind(errors.REFUSED)
 
     def _free_supervisor(self) -> None:
         """Kill the tree: the process that blocks the supervisor is in it."""
@@ -380,7 +379,7 @@ class _FrontProcess(ParentOfOne):
             if isinstance(message, CommandStarted):
                 self._command_pid = message.pid
             elif isinstance(message, Forget):
-                own_environment.forget(message.names or procfs.environment())
+                memory.forget(message.names or procfs.environment())
                 if self._notifier is not None:
                     self._notifier.forget(message.names)
                 self._channel.send(Forgotten())
@@ -419,10 +418,10 @@ class _FrontProcess(ParentOfOne):
             return os.WEXITSTATUS(child_status)
         self.died_of = 0
         if self._interrupts.interrupted:
-            return status.INTERRUPTED
+            return errors.INTERRUPTED
         self._terminal.take_back()
         number = os.WTERMSIG(child_status)
         limited = ", ".join(limits.not_lifted())
         why = f" ({limited} limits it as well)" if limited else ""
         self._say(f"signal {number} killed the supervisor{why}; its process tree was killed")
-        return status.REFUSED
+        return errors.REFUSED

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 
 from sigwrap.bare import Any, NamedTuple, NoReturn
-from sigwrap.escape import shell_words
+from sigwrap.errors import BLOCKED
 from sigwrap.hooks.formats import AgentProgram
-from sigwrap.status import BLOCKED
+from sigwrap.text import shell_words
 
 PREFIX_VARIABLE = "CLAUDE_CODE_SHELL_PREFIX"
 OPTIONS_VARIABLE = "SIGWRAP_OPTIONS"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sigwrap.approve.questions import DENIED, TO_AN_AGENT, named_rule
 from sigwrap.bare import Enum, NamedTuple
-from sigwrap.escape import printable, shortened
-from sigwrap.mediate.wording import DENIED, TO_AN_AGENT, named_rule
 from sigwrap.policy.judge.request import Action, Decision
+from sigwrap.text import printable, shortened
 
 _SHOWN = 80
 _MOST_REASONS = 5

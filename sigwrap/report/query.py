@@ -21,12 +21,11 @@ from contextlib import contextmanager
 from itertools import chain, islice
 
 from sigwrap.errors import StoreError, UsageError
-from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import texts
-from sigwrap.nearest import did_you_mean
+from sigwrap.log.reader import Session
+from sigwrap.log.schema import EXPORTED, VIEWS, View, log_view
 from sigwrap.report.folds.ending import ending_of
-from sigwrap.store.reader import Session
-from sigwrap.store.schema import EXPORTED, VIEWS, View, log_view
+from sigwrap.text import did_you_mean, printable, shell_words, shortened
 
 _CACHE_KIB = 32 << 10
 _HEAP_LIMIT = 512 << 20

@@ -7,12 +7,11 @@ import os
 import stat
 
 from sigwrap.bare import NamedTuple, NoReturn, signal
-from sigwrap.errors import SigwrapError
-from sigwrap.linux import libc, limits, procfs
+from sigwrap.errors import NOT_EXECUTABLE, NOT_FOUND, SigwrapError
+from sigwrap.kernel import libc, limits, procfs
 from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
 from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.start import onefile
-from sigwrap.status import NOT_EXECUTABLE, NOT_FOUND
 
 _NEVER_GIVEN = frozenset(map(str.encode, ALWAYS_REMOVED))
 # A service checks these for its own pid.

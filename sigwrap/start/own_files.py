@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from sigwrap.bare import NamedTuple
-from sigwrap.linux import proc_files
-from sigwrap.linux.file_state import State, known_state_in, may_be_later_in
-from sigwrap.linux.paths import Caller, MayWait, our_view, path_of
-from sigwrap.linux.pinned_path import Known, PinnedPath
+from sigwrap.kernel import proc_files
+from sigwrap.kernel.descriptors import Known, PinnedPath
+from sigwrap.kernel.file_state import State, known_state_in, may_be_later_in
+from sigwrap.kernel.paths import Caller, MayWait, our_view, path_of
 from sigwrap.start import onefile
 from sigwrap.start.own_code import read_files
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 import os
 import threading
 
+from sigwrap.approve.control_client import ask_one
+from sigwrap.approve.control_protocol import ControlReply, ControlRequest
+from sigwrap.control import killswitch
+from sigwrap.control.activation import Activated, activate
 from sigwrap.errors import SessionError, StoreError
-from sigwrap.escape import printable, shortened
 from sigwrap.events import text, texts
 from sigwrap.outcomes import counted
-from sigwrap.protocols.control import ControlReply, ControlRequest
-from sigwrap.protocols.control_client import ask_one
-from sigwrap.run.activation import Activated, activate
-from sigwrap.store import killswitch
+from sigwrap.text import printable, shortened
 from sigwrap.watch.board import Approve, Deny, Interrupt, KillAll, Lift, Order
 
 _WHAT_CHARACTERS = 60

@@ -7,10 +7,10 @@ import os
 import threading
 from contextlib import suppress
 
-from sigwrap.escape import printable
-from sigwrap.linux import presence
-from sigwrap.protocols.control import control_folder
-from sigwrap.store.folder import Folder, private_folder
+from sigwrap.approve import control_socket
+from sigwrap.approve.control_protocol import control_folder
+from sigwrap.log.folder import Folder, private_folder
+from sigwrap.text import printable
 
 
 class Attendance:
@@ -50,7 +50,7 @@ class Attendance:
                 return
             folder = private_folder(self._path)
             try:
-                presence.attend(folder.fd)
+                control_socket.attend(folder.fd)
             except OSError:
                 folder.close()
                 raise

@@ -4,7 +4,7 @@ yet, except that of events."""
 from __future__ import annotations
 
 from sigwrap.bare import NamedTuple
-from sigwrap.store.killswitch import State
+from sigwrap.control.killswitch import State
 
 RUNNING, STOPPED, ENDED = "running", "stopped", "ended"
 

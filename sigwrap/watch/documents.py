@@ -7,10 +7,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sigwrap.escape import printable, shell_words, shortened
-from sigwrap.mediate.questions import wants
+from sigwrap.approve.questions import wants
+from sigwrap.control.killswitch import State
 from sigwrap.report.forms.times import iso_time
-from sigwrap.store.killswitch import State
+from sigwrap.text import printable, shell_words, shortened
 from sigwrap.watch.board import ApprovalRequest, Board, EventLine, SessionView
 
 SCHEMA = "sigwrap.watch/1"

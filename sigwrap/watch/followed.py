@@ -7,17 +7,17 @@ import time
 from collections import deque
 from itertools import islice
 
+from sigwrap.approve.control_protocol import ControlReply
 from sigwrap.errors import StoreError
-from sigwrap.escape import printable
 from sigwrap.events import Event, number
+from sigwrap.log.codec import decode_row
+from sigwrap.log.folder import journal_path
+from sigwrap.log.journal import JournalFile
+from sigwrap.log.reader import Session
 from sigwrap.outcomes import ANSWER_OF, DENIED, how_many, outcome
-from sigwrap.protocols.control import ControlReply
 from sigwrap.report.folds.selection import ASKED
 from sigwrap.report.forms.detail import detail
-from sigwrap.store.codec import decode_row
-from sigwrap.store.journal import JournalFile
-from sigwrap.store.location import journal_path
-from sigwrap.store.reader import Session
+from sigwrap.text import printable
 from sigwrap.watch.board import EventLine
 
 LINES_KEPT = 500

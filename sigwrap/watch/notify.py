@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 
-from sigwrap.escape import printable
-from sigwrap.linux import procfs
-from sigwrap.mediate.questions import wants
-from sigwrap.protocols.front import Notice
-from sigwrap.run.settings import BELL
+from sigwrap.approve.questions import wants
+from sigwrap.front.messages import Notice
+from sigwrap.kernel import procfs
+from sigwrap.session.settings import BELL
 from sigwrap.start import onefile
+from sigwrap.text import printable
 from sigwrap.watch.board import ApprovalRequest, Board
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sigwrap.escape import printable, shell_words
+from sigwrap.approve.control_client import Answered, Unreachable, ask_all
+from sigwrap.approve.control_protocol import ControlReply
+from sigwrap.approve.questions import wants
+from sigwrap.approve.wording import detail_lines, rule_line
 from sigwrap.events import number, text, texts
-from sigwrap.mediate.questions import wants
-from sigwrap.protocols.control import ControlReply
-from sigwrap.protocols.control_client import Answered, Unreachable, ask_all
-from sigwrap.run.asking.wording import detail_lines, rule_line
-from sigwrap.store.journal import writer_lives
-from sigwrap.store.location import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
+from sigwrap.log.folder import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
+from sigwrap.log.journal import writer_lives
+from sigwrap.text import printable, shell_words
 from sigwrap.watch.board import ApprovalRequest
 
 _LIST = {"do": "list"}

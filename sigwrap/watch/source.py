@@ -15,19 +15,18 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
+from sigwrap.approve.control_client import Answered, Unreachable, ask_all
+from sigwrap.approve.control_protocol import ControlReply
 from sigwrap.bare import socket
-from sigwrap.errors import SigwrapError, StoreError
-from sigwrap.escape import printable
+from sigwrap.control import killswitch
+from sigwrap.control.killswitch import State
+from sigwrap.errors import COMMAND_ENDED, SigwrapError, StoreError
 from sigwrap.events import text
-from sigwrap.protocols.control import ControlReply
-from sigwrap.protocols.control_client import Answered, Unreachable, ask_all
-from sigwrap.status import COMMAND_ENDED
-from sigwrap.store import killswitch
-from sigwrap.store.catalog import SessionFile, inspected, session_ids
-from sigwrap.store.journal import writer_lives
-from sigwrap.store.killswitch import State
-from sigwrap.store.location import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
-from sigwrap.store.reader import Session
+from sigwrap.log.catalog import SessionFile, inspected, session_ids
+from sigwrap.log.folder import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
+from sigwrap.log.journal import writer_lives
+from sigwrap.log.reader import Session
+from sigwrap.text import printable
 from sigwrap.watch.attendance import Attendance
 from sigwrap.watch.board import (
     ENDED,

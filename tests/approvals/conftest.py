@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sigwrap.events import Event
-from sigwrap.store.catalog import open_session
+from sigwrap.log.catalog import open_session
 from tests.support.harness import UNDER_TEST, Sigwrap
 from tests.support.terminal import Terminal
 from tests.support.waiting import Reader

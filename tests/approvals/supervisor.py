@@ -17,13 +17,13 @@ import os
 import signal
 from types import SimpleNamespace
 
-from sigwrap.linux import libc, terminals
-from sigwrap.run.asking import control_socket
-from sigwrap.run.asking.approvals import Answer, Approvals, Question
-from sigwrap.run.loop import Loop
-from sigwrap.run.recorder import Recorder
-from sigwrap.run.settings import ApprovalMode as Mode
-from sigwrap.store.writer import SessionLog
+from sigwrap.approve import control_socket
+from sigwrap.approve.approvals import Answer, Approvals, Question
+from sigwrap.kernel import libc, terminals
+from sigwrap.log.writer import SessionLog
+from sigwrap.session.loop import Loop
+from sigwrap.session.recorder import Recorder
+from sigwrap.session.settings import ApprovalMode as Mode
 from tests.support.stand_in import session_of
 
 

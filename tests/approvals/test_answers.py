@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from sigwrap.approve.control_client import ask_all, ask_one
 from sigwrap.errors import SessionError
-from sigwrap.protocols.control_client import ask_all, ask_one
-from sigwrap.store.catalog import session_ids
+from sigwrap.log.catalog import session_ids
 from sigwrap.watch.actions import carry_out
 from sigwrap.watch.board import Approve, Interrupt
 from sigwrap.watch.source import Source

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.protocols.control import (
+from sigwrap.approve.control_protocol import (
     BadRequest,
     decode_reply,
     decode_request,

@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import await_that, reader

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sigwrap.linux import proc_files, procfs
-from sigwrap.linux.terminals import reads_a_line, waits_for_input
+from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel.terminals import reads_a_line, waits_for_input
 from tests.support.harness import PYTHON
 from tests.support.waiting import await_that
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.linux.cgroups import mount_points
+from sigwrap.kernel.limits import mount_points
 from tests.support.harness import NOBODY, Sigwrap
 from tests.support.signal_lab import Lab, python
 from tests.support.waiting import PATIENCE_S, await_that

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sigwrap.events import Event
-from sigwrap.linux import procfs
-from sigwrap.linux.sigfd import KILL_SWITCH_SIGNAL
-from sigwrap.store.catalog import list_sessions, open_session
+from sigwrap.kernel import procfs
+from sigwrap.kernel.sigfd import KILL_SWITCH_SIGNAL
+from sigwrap.log.catalog import list_sessions, open_session
 from tests.support.harness import IS_BINARY, PYTHON, REFUSED, UNDER_TEST, Running, Sigwrap
 from tests.support.killswitch import PATIENT, started, switch
 from tests.support.waiting import PATIENCE_S, await_that, reader

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import landlock
+from sigwrap.kernel import landlock
 from tests.support.harness import PYTHON, Sigwrap
 
 pytestmark = pytest.mark.skipif(not landlock.holds_files(), reason=f"needs {landlock.FILES_NEED}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.store.catalog import open_session
+from sigwrap.log.catalog import open_session
 from tests.support.harness import UNDER_TEST, Sigwrap
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from sigwrap.cli.app import run_app
-from sigwrap.store import reader
-from sigwrap.store.schema import APPLICATION_ID, EVENTS_TABLE
-from sigwrap.store.writer import SessionLog, open_new_database
+from sigwrap.log import reader
+from sigwrap.log.schema import APPLICATION_ID, EVENTS_TABLE
+from sigwrap.log.writer import SessionLog, open_new_database
 
 FOR_EVER = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n"
 COMMANDS = (

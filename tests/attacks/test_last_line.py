@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from sigwrap.linux import process as linux_process
-from sigwrap.linux import procfs
+from sigwrap.kernel import process as linux_process
+from sigwrap.kernel import procfs
 from tests.support.harness import REFUSED, Running, Sigwrap
 from tests.support.processes import Roles, tree
 from tests.support.waiting import PATIENCE_S, Watch, await_that, reader

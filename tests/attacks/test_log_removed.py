@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import SigwrapError
+from sigwrap.log.catalog import open_session
 from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.store.catalog import open_session
 from tests.exec.test_approved import Run
 from tests.support.harness import PYTHON, REFUSED, Sigwrap
 from tests.support.policies import policy

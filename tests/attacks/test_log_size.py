@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from sigwrap.store.codec import EVENT_LIMIT
+from sigwrap.log.codec import EVENT_LIMIT
 from tests.support.harness import Sigwrap
 from tests.support.policies import policy
 

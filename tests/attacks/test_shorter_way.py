@@ -22,7 +22,7 @@ ROOT_SWAPS = 200
 SETTLED_NS = 200_000_000
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("sigwrap.linux.execs._repeated") is None,
+    importlib.util.find_spec("sigwrap.exec._repeated") is None,
     reason="needs the extension: a C compiler and Python's headers at make setup",
 )
 

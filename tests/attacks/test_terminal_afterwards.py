@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.terminal import Terminal

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.linux.process import children
+from sigwrap.kernel.process import children
 from tests.support.signal_lab import Lab, python
 from tests.support.waiting import await_state, await_that
 

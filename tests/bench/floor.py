@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sigwrap.linux.seccomp import Listener, install_listener
+from sigwrap.kernel.seccomp import Listener, install_listener
 from tests.bench.measuring import Cost, Subject, interleaved, processor_time_s
 from tests.bench.results import Result, compared
 from tests.bench.setting import Setting

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 import time
 
-from sigwrap.run.recorder import Recorder
-from sigwrap.store.writer import SessionLog
+from sigwrap.log.writer import SessionLog
+from sigwrap.session.recorder import Recorder
 from tests.bench.measuring import VALUE
 from tests.bench.results import US, Result
 from tests.bench.setting import Setting

@@ -26,27 +26,27 @@ from tests.bench.workloads import exec_line
 
 # In the order in which they happen: what is done, and by which function.
 STEPS = (
-    ("receive", "sigwrap.linux.seccomp", "Listener.receive"),
-    ("look at what it names", "sigwrap.run.execs.execs", "Execs.look"),
-    ("adopt", "sigwrap.run.processes", "Processes._adopt"),
-    ("gather facts", "sigwrap.run.execs.execs", "Execs.facts"),
+    ("receive", "sigwrap.kernel.seccomp", "Listener.receive"),
+    ("look at what it names", "sigwrap.exec.handler", "Execs.look"),
+    ("adopt", "sigwrap.session.processes", "Processes._adopt"),
+    ("gather facts", "sigwrap.exec.handler", "Execs.facts"),
     ("judge", "sigwrap.policy.judge.engine", "Engine.decide_command"),
-    ("record", "sigwrap.run.recorder", "Recorder.record"),
-    ("hold", "sigwrap.run.execs.tracer", "Tracer.hold"),
-    ("answer", "sigwrap.linux.seccomp", "Listener.resume"),
-    ("rest of the request", "sigwrap.run.mediation", "Mediation.answer"),
-    ("wait for the exec stop", "sigwrap.run.children", "Children.await_exec_stop"),
-    ("verify", "sigwrap.linux.execs.image", "difference"),
-    ("note the image", "sigwrap.run.processes", "Processes.loaded"),
-    ("let go", "sigwrap.linux.ptrace", "detach"),
-    ("exit row and the rest of an end", "sigwrap.run.processes", "Processes._ended"),
-    ("fold", "sigwrap.store.writer", "SessionLog.fold"),
+    ("record", "sigwrap.session.recorder", "Recorder.record"),
+    ("hold", "sigwrap.exec.verify", "Tracer.hold"),
+    ("answer", "sigwrap.kernel.seccomp", "Listener.resume"),
+    ("rest of the request", "sigwrap.session.mediation", "Mediation.answer"),
+    ("wait for the exec stop", "sigwrap.session.children", "Children.await_exec_stop"),
+    ("verify", "sigwrap.exec.verify", "difference"),
+    ("note the image", "sigwrap.session.processes", "Processes.loaded"),
+    ("let go", "sigwrap.kernel.ptrace", "detach"),
+    ("exit row and the rest of an end", "sigwrap.session.processes", "Processes._ended"),
+    ("fold", "sigwrap.log.writer", "SessionLog.fold"),
 )
 HEATS = ("hot", "cold")
 TIMES = "times"  # of a step in one exec
 _COLD_BEFORE = ("rest of the request", "exit row and the rest of an end")
-_AT_THE_END = ("sigwrap.store.writer", "SessionLog.close")
-_RUN = ("sigwrap.run.session", "Session.run")
+_AT_THE_END = ("sigwrap.log.writer", "SessionLog.close")
+_RUN = ("sigwrap.session.session", "Session.run")
 _FLUSHED = 64 << 20
 # Isolated, or sigwrap would start Python anew, without the clocks.
 _START = (

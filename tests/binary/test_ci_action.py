@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from sigwrap.linux import proc_files
+from sigwrap.kernel import proc_files
+from sigwrap.log.catalog import open_session
 from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.store.catalog import open_session
 from tests.binary.conftest import Run
 from tests.support.bare_machine import BareMachine
 from tests.support.github_runner import ACTION, TEMP, Runner, load_action

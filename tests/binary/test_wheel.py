@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.binary
 
 ROOT = Path(__file__).parents[2]
-EXTENSION = "sigwrap/linux/execs/_repeated.abi3.so"
+EXTENSION = "sigwrap/exec/_repeated.abi3.so"
 
 
 def _wheel(folder: Path, compiler: str) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.store.writer import SessionLog
+from sigwrap.log.writer import SessionLog
 from tests.support.harness import UNDER_TEST, Sigwrap
 from tests.support.programs import script
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.store.writer import SessionLog
+from sigwrap.log.writer import SessionLog
 from tests.cli.conftest import Run
 from tests.support.harness import Sigwrap
 

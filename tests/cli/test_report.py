@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.store.writer import SessionLog
+from sigwrap.log.writer import SessionLog
 from tests.cli.conftest import Run
 
 SECOND = 1_000_000_000

@@ -12,7 +12,7 @@ from sigwrap.cli.main import main
 from sigwrap.cli.output import note
 from sigwrap.cli.run_options import RUN_OPTIONS, read_options
 from sigwrap.errors import SigwrapError
-from sigwrap.run.settings import ApprovalMode, Nested, Report, RunSettings
+from sigwrap.session.settings import ApprovalMode, Nested, Report, RunSettings
 
 
 @pytest.fixture

@@ -34,11 +34,11 @@ def test_the_table_has_each_command_and_its_help(group: Any, table: dict[str, An
     [
         ("", "typer"),
         ("--version", "typer"),
-        ("--help", "sigwrap.store.catalog sigwrap.run.run sigwrap.report sigwrap.hooks"),
-        ("complete -- rep", "sigwrap.store.catalog sigwrap.run.run sigwrap.report yaml"),
+        ("--help", "sigwrap.log.catalog sigwrap.session.run sigwrap.report sigwrap.hooks"),
+        ("complete -- rep", "sigwrap.log.catalog sigwrap.session.run sigwrap.report yaml"),
         ("sessions", "sigwrap.cli.control sigwrap.report.folds.summary sigwrap.hooks yaml"),
-        ("policy list", "sigwrap.run.run sigwrap.hooks sigwrap.cli.policy.writing"),
-        ("report", "sigwrap.run.run sigwrap.hooks sigwrap.doctor sigwrap.watch"),
+        ("policy list", "sigwrap.session.run sigwrap.hooks sigwrap.cli.policy.writing"),
+        ("report", "sigwrap.session.run sigwrap.hooks sigwrap.doctor sigwrap.watch"),
     ],
 )
 def test_a_command_imports_no_other(line: str, others: str) -> None:

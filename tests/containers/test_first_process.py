@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 from tests.support.harness import INTERRUPTED, Sigwrap
 from tests.support.processes import children, tree
 from tests.support.waiting import PATIENCE_S, await_that, reader

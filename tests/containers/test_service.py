@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.processes import tree
 from tests.support.service_manager import Service

@@ -23,7 +23,7 @@ from sigwrap.calls import (
     WithBits,
     WithoutBits,
 )
-from sigwrap.platform import WITHOUT
+from sigwrap.machine import WITHOUT
 
 PAGE = Path(__file__).parents[2] / "docs" / "calls.md"
 

@@ -17,7 +17,7 @@ from sigwrap.events import (
     EXEC_FIELDS,
     SIGNAL_FIELDS,
 )
-from sigwrap.store.schema import VIEWS, Column
+from sigwrap.log.schema import VIEWS, Column
 
 DOCS = Path(__file__).parents[2] / "docs"
 EVENTS, QUERY = DOCS / "events.md", DOCS / "query.md"

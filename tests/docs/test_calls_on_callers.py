@@ -25,38 +25,40 @@ LOCK = "it takes a lock that the front process bounds: after 15 to 20 seconds it
 CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     # A worker for a socket file, and for all of these once a process in the session has mounted
     # something. Until then, a signal ends connect after 5 ms, and sendmsg has MSG_DONTWAIT.
-    "linux/sockets/duplicate.py": {
+    "network/duplicate.py": {
         WORKER: ("connect", "sendmsg", "listen", "read", "write", "getsockname"),
         FIELDS: ("getsockopt", "fcntl F_GETFL"),
     },
-    "linux/sockets/diag.py": {FIELDS: ("fstat",)},  # of a socket
-    "linux/sockets/look.py": {FIELDS: ("open mem",)},  # opened only
-    "linux/stderr_lines.py": {WORKER: ("pwritev", "write", "fstat", "tcgetattr")},
-    "linux/terminals.py": {NONBLOCKING: ("write", "tcflow", "fstat", "fcntl F_DUPFD_CLOEXEC")},
-    "run/asking/terminal_input.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
-    "run/asking/terminal_prompt.py": {
+    "kernel/sockets.py": {FIELDS: ("fstat",)},  # of a socket
+    "network/look.py": {FIELDS: ("open mem",)},  # opened only
+    "kernel/terminals.py": {
+        WORKER: ("pwritev", "write", "fstat", "tcgetattr"),
+        NONBLOCKING: ("write", "tcflow", "fstat", "fcntl F_DUPFD_CLOEXEC"),
+    },
+    "approve/terminal_input.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
+    "approve/terminal_prompt.py": {
         TERMINAL: ("TIOCSPGRP", "ioctl FIONREAD", "ioctl TIOCGWINSZ", "read")
     },
-    "linux/signals/send.py": {
+    "signal/send.py": {
         WORKER: ("fcntl F_SETFL", "ioctl FIOASYNC", "fcntl F_SETSIG"),  # locks of O_ASYNC
         FIELDS: ("fcntl F_SETOWN_EX", "fcntl _F_GETOWN_EX"),
     },
-    "linux/signals/targets.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
-    "run/signals.py": {FIELDS: ("TIOCSPGRP",)},  # SIGTTOU is blocked
-    "linux/pidfd.py": {
+    "signal/targets.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
+    "signal/handler.py": {FIELDS: ("TIOCSPGRP",)},  # SIGTTOU is blocked
+    "kernel/pidfd.py": {
         LOCK: ("pidfd_getfd",),  # held by the process until its exec ends
         FIELDS: ("pidfd_send_signal",),
     },
     # Of a thread that stands at its exec stop; a worker reads mapped files.
-    "linux/ptrace.py": {LOCK: ("open mem", "pread", "pwrite", "ptrace", "pidfd_getfd")},
+    "kernel/ptrace.py": {LOCK: ("open mem", "pread", "pwrite", "ptrace", "pidfd_getfd")},
     # A worker once a process in the session has mounted something; before that, few pages.
-    "linux/memory.py": {WORKER: ("open mem", "pread", "process_vm_writev")},
-    "run/joined/joins.py": {
+    "kernel/memory.py": {WORKER: ("open mem", "pread", "process_vm_writev")},
+    "join/joins.py": {
         FIELDS: ("fcntl F_GET_SEALS", "fstat", "pread"),  # a sealed memory file
         NONBLOCKING: ("write",),
     },
-    "run/recording/recording.py": {NONBLOCKING: ("read", "write", "ioctl FIONREAD")},
-    "linux/seccomp.py": {
+    "record/recording.py": {NONBLOCKING: ("read", "write", "ioctl FIONREAD")},
+    "kernel/seccomp.py": {
         FIELDS: ("ioctl _RECV", "ioctl _SEND", "ioctl _ID_VALID", "ioctl _ADD_DESCRIPTOR")
     },
 }
@@ -65,30 +67,27 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
 OPENED_BY_SIGWRAP = "a file that it opens, by a worker if a program serves it"
 PROC = "/proc, or its own pipes and pidfds"
 OWN = {
-    "linux/death.py": "itself",
-    "linux/descriptors.py": "itself, new pipes and files that it opens",
-    "linux/execs/commands.py": OPENED_BY_SIGWRAP,
-    "linux/execs/content.py": OPENED_BY_SIGWRAP,
-    "linux/execs/image.py": OPENED_BY_SIGWRAP,
-    "linux/execs/ours.py": OPENED_BY_SIGWRAP,
-    "linux/execs/where.py": PROC,
-    "linux/execs/waiting.py": "a file in memory of its own",
-    "linux/landlock.py": "before the command runs",
-    "linux/listeners.py": PROC,
-    "linux/memory_library.py": "a memory file of its own",
-    "linux/paths.py": OPENED_BY_SIGWRAP,
-    "linux/pidns.py": PROC,
-    "linux/presence.py": "a lock of its own",
-    "linux/proc_files.py": PROC,
-    "linux/process.py": PROC,
-    "linux/procfs.py": PROC,
-    "linux/removal.py": OPENED_BY_SIGWRAP,
-    "linux/sigfd.py": PROC,
-    "linux/sockets/rights.py": "a thread of its own",
-    "linux/waits.py": "its own threads and timers",
-    "linux/usage.py": "its own control group",
-    "run/joined/fork_server.py": "a process of its own",
-    "run/remote_poll.py": "a file of the user, by a thread of its own",
+    "kernel/process.py": "itself, /proc, and its own pidfds",
+    "kernel/descriptors.py": "itself, new pipes and files that it opens",
+    "exec/commands.py": OPENED_BY_SIGWRAP,
+    "exec/content.py": OPENED_BY_SIGWRAP,
+    "exec/verify.py": OPENED_BY_SIGWRAP,
+    "exec/replacements.py": "a file in memory of its own",
+    "kernel/landlock.py": "before the command runs",
+    "kernel/sockets.py": PROC,
+    "start/own_code.py": "a memory file of its own",
+    "kernel/paths.py": OPENED_BY_SIGWRAP,
+    "kernel/peer.py": PROC,
+    "approve/control_socket.py": "a lock of its own",
+    "kernel/proc_files.py": PROC,
+    "kernel/procfs.py": PROC,
+    "start/onefile.py": OPENED_BY_SIGWRAP,
+    "kernel/sigfd.py": PROC,
+    "network/duplicate.py": "a thread of its own",
+    "kernel/libc.py": "its own threads and timers",
+    "control/usage.py": "its own control group",
+    "join/fork_server.py": "a process of its own",
+    "control/remote_poll.py": "a file of the user, by a thread of its own",
 }
 NAMED = {
     "_connect": "connect",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.run.settings import AGENTS
+from sigwrap.session.settings import AGENTS
 from tests.support.harness import UNDER_TEST, Running, Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import reader

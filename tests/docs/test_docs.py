@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 import sigwrap
-from sigwrap.linux import terminal_typists
-from sigwrap.mediate.questions import OpenRequest, Question, Verdict
-from sigwrap.run.asking import terminal_input, wording
+from sigwrap.approve import approvers, terminal_input, wording
+from sigwrap.approve.questions import OpenRequest, Question, Verdict
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -57,10 +56,10 @@ def test_the_page_names_terminals_that_sigwrap_does_not_ask_on() -> None:
     )
     names = re.findall(r"`(\w+)`", line)
     assert "emacs" in names
-    assert set(names) <= {*terminal_typists._TYPISTS, *terminal_typists._RECORDERS}
+    assert set(names) <= {*approvers._TYPISTS, *approvers._RECORDERS}
     (line,) = re.findall(r"^In (.*?) sigwrap asks in place if", APPROVALS, re.MULTILINE)
     names = re.findall(r"`(\w+)`", line)
-    assert set(names) == {each.lower() for each in terminal_typists._MULTIPLEXERS}
+    assert set(names) == {each.lower() for each in approvers._MULTIPLEXERS}
 
 
 def test_the_packages_version_is_the_programs() -> None:

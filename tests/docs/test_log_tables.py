@@ -6,8 +6,8 @@ import pytest
 
 from sigwrap.cli.query import overview
 from sigwrap.events import EVENT_TYPES
+from sigwrap.log.schema import EXPORTED, VIEWS
 from sigwrap.report.query import SEARCHED
-from sigwrap.store.schema import EXPORTED, VIEWS
 from tests.docs.log_tables import EVENTS, FIELDS, QUERY, with_types, with_views
 
 AGAIN = "run python -m tests.docs.log_tables --write"

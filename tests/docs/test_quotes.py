@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap import status
+from sigwrap import errors
 from sigwrap.agent import AgentSignal, Outcome
 from sigwrap.agent.dispatcher import MAX_HISTORY, MAX_QUEUED, MAX_TEXT, Dispatcher
 from sigwrap.agent.signals import EFFECTS, UNMASKABLE, escalations
 from sigwrap.cli.hook_call import MAX_CALL_BYTES, WITHIN_S
 from sigwrap.hooks.formats import FORMATS, AgentProgram
 from sigwrap.hooks.settings import PLACES, entries
-from sigwrap.linux import landlock, seccomp
-from sigwrap.platform import WITHOUT, Capability
+from sigwrap.kernel import landlock, seccomp
+from sigwrap.machine import WITHOUT, Capability
 from sigwrap.policy.judge.rules import Trust, Watch
 from sigwrap.report.folds.cause import Cause
 from tests.support import roots
@@ -31,7 +31,7 @@ def text_of(document: str) -> str:
 
 
 def _statuses() -> str:
-    rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in status.TABLE)
+    rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in errors.TABLE)
     return f"| status | meaning |\n| --- | --- |\n{rows}\n"
 
 
@@ -59,7 +59,7 @@ def _history_keys() -> list[str]:
 
 
 QUOTED = [
-    ("docs/exit-status.md", _statuses()),
+    ("docs/exit-errors.md", _statuses()),
     ("docs/signals.md", f"with {MAX_TEXT} characters of source and reason"),
     ("docs/signals.md", f"The newest {MAX_HISTORY} signals are kept"),
     ("docs/signals.md", f"At most {MAX_QUEUED} signals wait"),
@@ -124,7 +124,7 @@ def test_the_table_is_the_codes(
 
 def test_the_readme_names_every_exit_status() -> None:
     table = text_of("README.md").partition("| status |")[2].partition("\n\n")[0]
-    assert [code for code, _ in status.TABLE if code not in table] == []
+    assert [code for code, _ in errors.TABLE if code not in table] == []
     assert "| the command's own, or 128+N |" in table
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 
 pytestmark = pytest.mark.tier("ci")
 
@@ -33,7 +33,7 @@ for trial in (raises, lambda: os.open("/no/such", 0), lambda: {}["key"], dies):
 _HANGS = """
 import os, signal
 from sigwrap.doctor.trials import NoResult, in_child
-from sigwrap.linux.libc import set_child_subreaper
+from sigwrap.kernel.libc import set_child_subreaper
 
 def hangs():
     for number in range(1, 32):

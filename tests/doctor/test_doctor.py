@@ -16,7 +16,7 @@ import pytest
 
 from sigwrap.doctor import items
 from sigwrap.errors import DOCTOR
-from sigwrap.store.catalog import list_sessions, open_session
+from sigwrap.log.catalog import list_sessions, open_session
 from tests.support.harness import EXECS, IS_BINARY, PYTHON, REFUSED, UNDER_TEST, Sigwrap
 from tests.support.programs import Library, needs
 from tests.support.waiting import PATIENCE_S, await_that

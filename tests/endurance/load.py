@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sigwrap.store.catalog import open_session
+from sigwrap.log.catalog import open_session
 from tests.support.harness import PYTHON, UNDER_TEST, Running, Sigwrap
 from tests.support.processes import Roles
 from tests.support.waiting import PATIENCE_S, Late, reader

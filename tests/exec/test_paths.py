@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.paths import Caller, MayWait, our_view
+from sigwrap.kernel.paths import Caller, MayWait, our_view
 
 ATTEMPTS = 100
 

@@ -21,7 +21,7 @@ WITH = {"SIGWRAP_PURE_PYTHON": ""}
 WITHOUT = {"SIGWRAP_PURE_PYTHON": "1"}
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("sigwrap.linux.execs._repeated") is None,
+    importlib.util.find_spec("sigwrap.exec._repeated") is None,
     reason="needs the extension: a C compiler and Python's headers at make setup",
 )
 

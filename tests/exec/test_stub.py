@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 from tests.support.harness import INTERRUPTED, PYTHON, UNDER_TEST, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import Roles, children, tree

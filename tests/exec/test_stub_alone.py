@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.protocols.stub import Kind, exit_frame, frame
+from sigwrap.record.frames import Kind, exit_frame, frame
 from tests.support.harness import Sigwrap
 from tests.support.waiting import PATIENCE_S, Watch, reader
 

@@ -13,8 +13,8 @@ from threading import Thread
 
 import pytest
 
-from sigwrap.linux.ptrace import take_descriptor
-from sigwrap.protocols.stub import Kind, frame
+from sigwrap.kernel.ptrace import take_descriptor
+from sigwrap.record.frames import Kind, frame
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import Roles, tree

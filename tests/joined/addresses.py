@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from sigwrap.protocols.joined import address
+from sigwrap.join.fork_server import address
 from tests.support.harness import Sigwrap
 
 JOIN = ("--join-name", "agent", "--policy", "agent-observe")

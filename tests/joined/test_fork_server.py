@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import procfs
-from sigwrap.linux.pidfd import duplicate_socket
-from sigwrap.linux.process import children
+from sigwrap.kernel import procfs
+from sigwrap.kernel.pidfd import duplicate_socket
+from sigwrap.kernel.process import children
 from tests.joined.addresses import JOIN
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.waiting import PATIENCE_S, reader

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import SessionError
-from sigwrap.front import joining
-from sigwrap.protocols.joined import KIND, address
+from sigwrap.join import joining
+from sigwrap.join.fork_server import KIND, address
 from sigwrap.start.command import Inherited
 
 
@@ -49,7 +49,7 @@ _NEVER_ANSWERS = """
 import os, socket, sys
 from sigwrap.errors import SessionError
 from sigwrap.front import joining
-from sigwrap.protocols.joined import KIND, address
+from sigwrap.join.fork_server import KIND, address
 from sigwrap.start.command import Inherited
 
 joining._ANSWERS_WITHIN_S = 0.1

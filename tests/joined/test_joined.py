@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from sigwrap.linux import procfs
-from sigwrap.run.settings import RunSettings, as_json
+from sigwrap.kernel import procfs
+from sigwrap.session.settings import RunSettings, as_json
 from tests.joined.addresses import JOIN, at, is_listened_at, sessions
 from tests.support.harness import IS_BINARY, REFUSED, Sigwrap
 from tests.support.programs import script

@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from sigwrap import calls
-from sigwrap.linux import procfs, ptrace
-from sigwrap.linux.registers import ERESTARTNOHAND, ERESTARTNOINTR, ERESTARTSYS, LAYOUT, Registers
+from sigwrap.kernel import procfs, ptrace
+from sigwrap.kernel.ptrace import ERESTARTNOHAND, ERESTARTNOINTR, ERESTARTSYS, LAYOUT, Registers
 
 pytestmark = pytest.mark.skipif(not LAYOUT.tells_restarts, reason="no register tells of it")
 

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sigwrap.linux import death, procfs
+from sigwrap.kernel import process, procfs
 from tests.support.harness import PYTHON
 
 
@@ -23,10 +23,10 @@ def _ended(text: str) -> Iterator[tuple[int, int]]:
 def test_one_that_was_not_used_up() -> None:
     text = "resource.setrlimit(resource.RLIMIT_CPU, (99, 99))\nos.kill(os.getpid(), 9)"
     with _ended(text) as (pid, start_time):
-        assert death.used_up_cpu_limit(pid, start_time) == 0
+        assert process.used_up_cpu_limit(pid, start_time) == 0
 
 
 def test_the_oom_killers_count_grows_only() -> None:
-    before, after = death.oom_kills(), death.oom_kills()
+    before, after = process.oom_kills(), process.oom_kills()
     assert before is not None and after is not None
     assert 0 <= before <= after

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.execs import content
-from sigwrap.linux.file_state import State
-from sigwrap.linux.paths import Caller, our_view
+from sigwrap.exec import content
+from sigwrap.kernel.file_state import State
+from sigwrap.kernel.paths import Caller, our_view
 
 WIDE, NARROW = 2, 1
 AMD64, I386 = 62, 3

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from sigwrap.linux.execs.asked import Environment
+from sigwrap.exec.asked import Environment
 
 
 def test_what_can_not_be_read_may_load_anything() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.execs import commands
-from sigwrap.linux.execs.commands import is_the_systems
+from sigwrap.exec import commands
+from sigwrap.exec.commands import is_the_systems
 
 
 def judged(called: str) -> bool:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import file_tree
-from sigwrap.linux.file_tree import Listing, TooManyNames, as_they_lie
+from sigwrap.files import tree
+from sigwrap.files.tree import Listing, TooManyNames, as_they_lie
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action, Decision, Operation
 from sigwrap.policy.judge.rules import FileRule
@@ -120,7 +120,7 @@ def test_so_many_names_are_listed_and_no_more(
 ) -> None:
     for number in range(4):
         os.mknod(tmp_path / str(number))
-    monkeypatch.setattr(file_tree, "MOST_NAMES", 3)
+    monkeypatch.setattr(tree, "MOST_NAMES", 3)
     with pytest.raises(TooManyNames) as caught:
         Listing().names_in(str(tmp_path))
     assert caught.value.folder == str(tmp_path)

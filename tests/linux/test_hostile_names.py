@@ -6,11 +6,11 @@ import os
 
 import pytest
 
-from sigwrap.linux import procfs
-from sigwrap.linux.execs.where import Mounts
-from sigwrap.linux.mounts import read_mountinfo
-from sigwrap.linux.paths import our_view
-from sigwrap.linux.peer import read_status
+from sigwrap.exec.content import Mounts
+from sigwrap.kernel import procfs
+from sigwrap.kernel.file_state import read_mountinfo
+from sigwrap.kernel.paths import our_view
+from sigwrap.kernel.peer import read_status
 from sigwrap.start.own_files import mapped_in
 
 FIELDS = b"S 7 8 9 0 -1 4194304 " + b"1 " * 10 + b"3 0 55 " + b"2 " * 29 + b"0\n"

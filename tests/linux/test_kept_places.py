@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.file_state import born_at
-from sigwrap.linux.sockets import look as places
-from sigwrap.linux.sockets.look import KeptSockets
+from sigwrap.kernel.file_state import born_at
+from sigwrap.network import look as places
+from sigwrap.network.look import KeptSockets
 
 NOBODYS = ((0, 0), (0, 0))
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from sigwrap.linux import landlock
+from sigwrap.kernel import landlock
 
 SCRIPT = """
 import socket, sys

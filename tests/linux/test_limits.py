@@ -6,8 +6,8 @@ import resource
 
 import pytest
 
-from sigwrap.linux import limits
-from sigwrap.linux.limits import Limit
+from sigwrap.kernel import limits
+from sigwrap.kernel.limits import Limit
 
 NO_LIMIT = resource.RLIM_INFINITY
 TIGHT = Limit(resource.RLIMIT_CPU, 5, 10)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.execs import look
-from sigwrap.linux.execs.ours import Ours
+from sigwrap.exec import look
+from sigwrap.exec.commands import Ours
 from sigwrap.policy.judge.globs import Named
-from sigwrap.policy.judge.paths import UNTOLD_BELOW
+from sigwrap.policy.judge.match import UNTOLD_BELOW
 
 LEVELS = 24
 NAME = "d" * 200

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.memory import Memory, Unreadable
-from sigwrap.linux.paths import MayWait
+from sigwrap.kernel.memory import Memory, Unreadable
+from sigwrap.kernel.paths import MayWait
 
 TEXT = b"first\0second\0\0" + b"x" * 600 + b"\0last\0" + b"y" * 300 + b"\0"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import memory_library
+from sigwrap.start import own_code
 
 ROOT = Path(__file__).parents[2]
 LOOK = """
@@ -62,7 +62,7 @@ def test_without_memory_files_a_library_is_loaded_at_once() -> None:
 
 
 def test_a_memory_file_cannot_be_changed() -> None:
-    fd = memory_library.sealed("a/library.so", b"as it was")
+    fd = own_code.sealed("a/library.so", b"as it was")
     try:
         with pytest.raises(PermissionError):
             os.pwrite(fd, b"x", 0)

@@ -6,19 +6,14 @@ import os
 
 import pytest
 
-from sigwrap.linux import mounts
-from sigwrap.linux.execs.where import mount_at
-from sigwrap.linux.mounts import (
-    Mounts,
-    is_on_local_device,
-    lies_on_a_disk,
-    note_first_devices,
-)
+from sigwrap.exec.content import mount_at
+from sigwrap.kernel import file_state
+from sigwrap.kernel.file_state import Mounts, is_on_local_device, lies_on_a_disk, note_first_devices
 
 
 def test_the_kernels_list_and_the_one_of_procfs_have_the_same_types() -> None:
-    listed = mounts._listed()  # empty where the kernel can't be asked
-    told = mounts._told_by_procfs("self")
+    listed = file_state._listed()  # empty where the kernel can't be asked
+    told = file_state._told_by_procfs("self")
     assert not listed or sorted(kind for _, kind in listed) == sorted(each.kind for each in told)
 
 
@@ -45,14 +40,14 @@ def test_a_disk_is_local_where_it_was_there_when_the_session_began(
 ) -> None:
     """Whatever lies on another file system can lie on what somebody serves."""
     ours = os.getpid()
-    disk = mounts.Told(2, 1, b"8:1", b"/", b"ext4")
+    disk = file_state.Told(2, 1, b"8:1", b"/", b"ext4")
     for kind in (b"ext4", b"overlay"):
-        monkeypatch.setattr(mounts, "_first_devices", frozenset())
-        assert not mounts._is_local(disk._replace(kind=kind))
-        monkeypatch.setattr(mounts, "_first_devices", frozenset({b"8:1"}))
-        assert mounts._is_local(disk._replace(kind=kind))
-    assert not mounts._is_local(disk._replace(kind=b"fuse"))
-    assert mounts._is_local(disk._replace(device=b"0:9", kind=b"tmpfs"))
+        monkeypatch.setattr(file_state, "_first_devices", frozenset())
+        assert not file_state._is_local(disk._replace(kind=kind))
+        monkeypatch.setattr(file_state, "_first_devices", frozenset({b"8:1"}))
+        assert file_state._is_local(disk._replace(kind=kind))
+    assert not file_state._is_local(disk._replace(kind=b"fuse"))
+    assert file_state._is_local(disk._replace(device=b"0:9", kind=b"tmpfs"))
     note_first_devices()
     fd = os.open(__file__, os.O_PATH)
     assert is_on_local_device(ours, ours, fd)
@@ -60,7 +55,7 @@ def test_a_disk_is_local_where_it_was_there_when_the_session_began(
 
 
 LIST = [
-    mounts.Told(number, parent, b"0:1", point, b"tmpfs")
+    file_state.Told(number, parent, b"0:1", point, b"tmpfs")
     for number, parent, point in (
         (1, 0, b"/"),
         (9, 1, b"/"),  # the processes that were there before stay below

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.execs import ours
-from sigwrap.linux.paths import Caller, our_view
+from sigwrap.exec import commands
+from sigwrap.kernel.paths import Caller, our_view
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.language.document import Source
@@ -43,9 +43,9 @@ def names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Names:
     """Under which a file is known as well, that a caller has at some path; the run begins later
     than all of this."""
     view = our_view()
-    monkeypatch.setattr(ours, "_SETTLED_S", -100)
+    monkeypatch.setattr(commands, "_SETTLED_S", -100)
     policy = parse_policy(Source("t.yaml", RULES), variables={}, find_base=lambda _b, _s: None)
-    known = ours.NamedFiles(Named(policy.command_rules), str(folder), view)
+    known = commands.NamedFiles(Named(policy.command_rules), str(folder), view)
     caller = Caller(os.getpid(), os.getpid(), view, may_wait=True)
 
     def names(file: Path, called: str) -> list[str]:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from sigwrap.linux import own_environment, proc_files, procfs
+from sigwrap.kernel import memory, proc_files, procfs
 from tests.support.waiting import await_that
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "TZ": "JST-9", "A": "", "SECRET": "x" * 9000}
@@ -15,7 +15,7 @@ import ctypes, os, time
 from sigwrap.linux import own_environment
 getenv = ctypes.CDLL(None).getenv
 getenv.restype = ctypes.c_char_p
-assert own_environment.forget({names})
+assert memory.forget({names})
 time.tzset()
 print(open("/proc/self/environ", "rb").read().strip(b"\\0").split(b"\\0"))
 print(time.strftime("%z"), os.environ["SECRET"] == getenv(b"SECRET").decode() == "x" * 9000)
@@ -43,7 +43,7 @@ def test_a_variable_of_another_process() -> None:
     with subprocess.Popen(["sleep", "1000"], env=ENVIRONMENT) as process:
         try:
             await_that(lambda: b"SECRET" in procfs.environment(process.pid))  # its exec is done
-            assert own_environment.forget_in(process.pid, [b"SECRET", b"NONE"])
+            assert memory.forget_in(process.pid, [b"SECRET", b"NONE"])
             expected = {k.encode(): v.encode() for k, v in ENVIRONMENT.items() if k != "SECRET"}
             assert procfs.environment(process.pid) == expected
             block = proc_files.contents(f"/proc/{process.pid}/environ") or b""
@@ -55,4 +55,4 @@ def test_a_variable_of_another_process() -> None:
 def test_of_one_that_has_ended_nothing_is_shown() -> None:
     process = subprocess.Popen(["true"], env=ENVIRONMENT)
     process.wait()
-    assert own_environment.forget_in(process.pid, [b"SECRET"])
+    assert memory.forget_in(process.pid, [b"SECRET"])

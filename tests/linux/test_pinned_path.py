@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.pinned_path import PinnedPath
+from sigwrap.kernel.descriptors import PinnedPath
 
 
 @pytest.fixture

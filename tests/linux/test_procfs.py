@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 
 
 def test_an_image_is_what_stat_says_of_it() -> None:

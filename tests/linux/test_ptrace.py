@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from sigwrap.linux import ptrace
+from sigwrap.kernel import ptrace
 
 
 def test_who_is_traced_already_or_gone_can_not_be_seized() -> None:

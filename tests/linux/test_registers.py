@@ -11,7 +11,7 @@ import struct
 import pytest
 
 from sigwrap.calls import AARCH64, I386, X86_64
-from sigwrap.linux.registers import ERESTARTNOINTR, ERESTARTSYS, X86, Aarch64, Registers
+from sigwrap.kernel.ptrace import ERESTARTNOINTR, ERESTARTSYS, X86, Aarch64, Registers
 
 ALL_BITS = 0xFFFFFFFFFFFFFFFF
 AFTER = 0x400104  # where the call that waits returns to

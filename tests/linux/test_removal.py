@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.removal import empty_folder
+from sigwrap.start.onefile import empty_folder
 
 DEEP = 2_100
 
@@ -101,7 +101,7 @@ def test_what_takes_the_name_at_the_last_moment_is_left_alone(
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr("sigwrap.linux.removal.os.lstat", found_before_it_is_swapped)
+        patched.setattr("sigwrap.start.onefile.os.lstat", found_before_it_is_swapped)
         empty_folder(str(folder), identity)
     assert folder.stat().st_mode & 0o777 == 0o755
     assert (folder / "file").read_text() == "kept"
@@ -120,7 +120,7 @@ def test_a_folder_inside_that_becomes_a_link_is_not_followed(
         raise IsADirectoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("sigwrap.linux.removal.os.unlink", is_a_folder_and_then_a_link)
+        patched.setattr("sigwrap.start.onefile.os.unlink", is_a_folder_and_then_a_link)
         empty_folder(str(folder), _identity(folder))
     assert precious.stat().st_mode & 0o777 == 0o755
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.linux.execs.content import (
+from sigwrap.exec.content import (
     NotExecutableFormat,
     Shebang,
     command_line,

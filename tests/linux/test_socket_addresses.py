@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from sigwrap.calls import AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, SOCK_STREAM
-from sigwrap.linux.sockets.request import Elsewhere, Kind, Nowhere, concrete, endpoint
+from sigwrap.network.request import Elsewhere, Kind, Nowhere, concrete, endpoint
 from sigwrap.policy.judge.network import Direction, Protocol
 
 AF_UNSPEC = 0

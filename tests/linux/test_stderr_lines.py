@@ -8,8 +8,8 @@ from queue import SimpleQueue
 
 import pytest
 
-from sigwrap.linux import stderr_lines
-from sigwrap.linux.stderr_lines import OwnLines, write_in_time
+from sigwrap.kernel import terminals
+from sigwrap.kernel.terminals import OwnLines, write_in_time
 from tests.support.waiting import Pipe
 
 
@@ -35,7 +35,7 @@ def test_nothing_waits_for_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
         lines.tell("two")
         assert begun.get() == "one"
         with monkeypatch.context() as patched:
-            patched.setattr(stderr_lines, "_FLUSHED_WITHIN_S", 0.01)
+            patched.setattr(terminals, "_FLUSHED_WITHIN_S", 0.01)
             lines.flush()
         assert begun.empty()
         stuck.let_go()

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from sigwrap.linux.sockets.diag import owner_of
+from sigwrap.kernel.sockets import owner_of
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sigwrap.linux import terminals
+from sigwrap.kernel import terminals
 
 TEXT = b"x" * 50_000
 

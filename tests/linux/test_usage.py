@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import cgroups, procfs, usage
-from sigwrap.linux.usage import SessionCgroup
-from sigwrap.mediate.usage_limits import ProcessUse
+from sigwrap.control import usage
+from sigwrap.control.usage import SessionCgroup
+from sigwrap.control.usage_limits import ProcessUse
+from sigwrap.kernel import limits, procfs
 from tests.support.waiting import await_that
 
 SESSION = "20260102-030405-abcdef"
@@ -69,16 +70,16 @@ def test_page_tables_count_where_nothing_else_does(look: str) -> None:
 def above(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """As if there were no other."""
     controller: str = request.param
-    own = cgroups.own_folders().get(controller)
+    own = limits.own_folders().get(controller)
     if own is None:
         pytest.skip(f"needs the control groups of {controller or 'version 2'}")
-    mount = max(filter(own.startswith, cgroups.mount_points()), key=len)
+    mount = max(filter(own.startswith, limits.mount_points()), key=len)
     folder = Path(mount, f"sigwrap-test-{uuid.uuid4().hex}")
     try:
         folder.mkdir()
     except OSError as why:
         pytest.skip(f"needs to make a control group: {why}")
-    monkeypatch.setattr(cgroups, "own_folders", lambda: {controller: str(folder)})
+    monkeypatch.setattr(limits, "own_folders", lambda: {controller: str(folder)})
     yield folder
     await_that(lambda: not list(filter(Path.is_dir, folder.iterdir())))
     folder.rmdir()
@@ -111,7 +112,7 @@ def test_groups_made_below_are_removed_too(above: Path, child: int) -> None:
 def test_where_none_can_be_made_it_goes_without(
     tmp_path: Path, child: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cgroups, "own_folders", lambda: {"": str(tmp_path / "none"), "memory": "/"})
+    monkeypatch.setattr(limits, "own_folders", lambda: {"": str(tmp_path / "none"), "memory": "/"})
     subject = SessionCgroup(SESSION)
     subject.take(child, counts_time=True, memory_bytes=MIB)
     assert (subject.counts_time, subject.counts_memory) == (False, False)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux.execs import waiting
+from sigwrap.exec import replacements
 
 # By the assembler's prefix on another machine.
-ASSEMBLED = {"x86_64": waiting.X86_64, "aarch64": waiting.AARCH64}
+ASSEMBLED = {"x86_64": replacements.X86_64, "aarch64": replacements.AARCH64}
 
 
 @pytest.mark.parametrize("machine", ASSEMBLED)
@@ -26,18 +26,18 @@ def test_the_code_is_its_listing_assembled(tmp_path: Path, machine: str) -> None
     lines = [re.split(r" {2,}", line, maxsplit=1)[1] for line in listing.strip().splitlines()]
     syntax = ".intel_syntax noprefix" if machine == "x86_64" else ""
     texts = (
-        f'name: .asciz "{waiting.NAME.decode()}"',
-        f'text: .asciz "{waiting.TEXT.decode()[:-1]}"',
+        f'name: .asciz "{replacements.NAME.decode()}"',
+        f'text: .asciz "{replacements.TEXT.decode()[:-1]}"',
     )
     source, assembled, code = (tmp_path / name for name in ("stub.s", "stub.o", "code"))
     source.write_text("\n".join([syntax, *lines, *texts, ""]))
     subprocess.run([f"{prefix}as", "-o", assembled, source], check=True)
     subprocess.run([f"{prefix}objcopy", "-O", "binary", "-j", ".text", assembled, code], check=True)
-    assert code.read_bytes().startswith(waiting.code_of(listing)[:-1])
+    assert code.read_bytes().startswith(replacements.code_of(listing)[:-1])
 
 
 def _run(*argv: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    fd = waiting.make_file()
+    fd = replacements.make_file()
     try:
         return subprocess.run(
             argv,
@@ -61,13 +61,13 @@ def test_it_executes_what_its_arguments_name_with_its_environment() -> None:
 
 def test_what_the_kernel_refuses_is_said_but_for_what_sigwrap_has_said(tmp_path: Path) -> None:
     gone = _run("sigwrap-stub", str(tmp_path / "gone"), "gone")
-    assert (gone.stderr, gone.returncode) == (waiting.TEXT.decode(), 126)
+    assert (gone.stderr, gone.returncode) == (replacements.TEXT.decode(), 126)
     assert _run("sigwrap-stub", str(tmp_path), "folder").returncode == 126
     assert _run("sigwrap-stub", str(tmp_path), "folder").stderr == ""
 
 
 def test_its_file_is_sealed() -> None:
-    fd = waiting.make_file()
+    fd = replacements.make_file()
     with pytest.raises(PermissionError):
         os.pwrite(fd, b"x", 0)
     assert fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_WRITE

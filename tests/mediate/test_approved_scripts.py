@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from sigwrap.mediate.effects import (
+from sigwrap.approve.questions import Answer
+from sigwrap.exec.facts import ExecFacts
+from sigwrap.exec.judge import ExecMediator
+from sigwrap.policy.judge.request import Program
+from sigwrap.session.effects import (
     Ask,
     Image,
     KernelRefused,
@@ -14,11 +18,7 @@ from sigwrap.mediate.effects import (
     ReadEnvironment,
     VerifyThenContinue,
 )
-from sigwrap.mediate.exec import ExecMediator
-from sigwrap.mediate.exec_facts import ExecFacts
-from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.questions import Answer
-from sigwrap.policy.judge.request import Program
+from sigwrap.session.lineage import Process
 from tests.mediate.transcript import Transcript, engine, facts, play_exec
 
 RULES = """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sigwrap.mediate.diagnosis import (
+from sigwrap.log.codec import CUT, cut_payload
+from sigwrap.session.diagnosis import (
     Diagnosis,
     LimitUse,
     OpenRequest,
@@ -12,7 +13,6 @@ from sigwrap.mediate.diagnosis import (
     lines_of,
     payload_of,
 )
-from sigwrap.store.codec import CUT, cut_payload
 
 SHELL = TreeProcess(10, 9, 0, "sh", ("sh", "-c", "sleep 9"), "S", 75.0)
 TOKEN = "ghp_" + "a1" * 18

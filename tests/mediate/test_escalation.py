@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigwrap.mediate.effects import (
+from sigwrap.approve.questions import Answer
+from sigwrap.exec.judge import ExecMediator
+from sigwrap.policy.judge.request import Program, TargetType, with_implied
+from sigwrap.session.effects import (
     Ask,
     ContinueWatched,
     Effect,
@@ -27,12 +30,9 @@ from sigwrap.mediate.effects import (
     Turn,
     VerifyThenContinue,
 )
-from sigwrap.mediate.exec import ExecMediator
-from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.questions import Answer
-from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import Group, How, SignalFacts
-from sigwrap.policy.judge.request import Program, TargetType, with_implied
+from sigwrap.session.lineage import Process
+from sigwrap.signal.facts import Group, How, SignalFacts
+from sigwrap.signal.judge import SignalMediator
 from tests.mediate.transcript import OURS, engine, facts, nobody_handles
 
 RULES = """

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from sigwrap.escape import shell_words
-from sigwrap.mediate.effects import (
+from sigwrap.approve.questions import Answer, Question, denial, killed
+from sigwrap.exec.facts import not_dumpable, pointing_nowhere, stalled
+from sigwrap.exec.judge import ExecMediator, let_ask
+from sigwrap.policy.judge.request import CommandRedirect, Program, Via
+from sigwrap.policy.judge.rules import Crowd
+from sigwrap.session.effects import (
     NOWHERE,
     Ask,
     CannotHold,
@@ -37,16 +41,9 @@ from sigwrap.mediate.effects import (
     Whereabouts,
     WouldWait,
 )
-from sigwrap.mediate.exec import ExecMediator, let_ask
-from sigwrap.mediate.exec_facts import not_dumpable, pointing_nowhere, stalled
-from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.masking import masked
-from sigwrap.mediate.questions import Answer, Question
-from sigwrap.mediate.run_end import LimitReached
-from sigwrap.mediate.wording import denial, killed
-from sigwrap.policy.judge.limits import Crowd
-from sigwrap.policy.judge.request import CommandRedirect, Program, Via
+from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.session.run_end import LimitReached
+from sigwrap.text import masked, shell_words
 from tests.mediate.transcript import OURS, Transcript, engine, facts, play, play_exec
 
 RULES = """

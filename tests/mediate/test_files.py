@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import errno
 
-from sigwrap.mediate.effects import Logged, Unrecorded
-from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.files import Change, FileAim, FileFacts, FileMediator, Nothing, Touched, Unseen
-from sigwrap.mediate.lineage import Process
+from sigwrap.files.judge import Change, FileAim, FileFacts, FileMediator, Nothing, Touched, Unseen
+from sigwrap.session.effects import Logged, Unrecorded
+from sigwrap.session.lineage import Process, WouldFail
 from tests.mediate.transcript import Transcript, engine, play_from
 
 RULES = """

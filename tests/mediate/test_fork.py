@@ -6,7 +6,10 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-from sigwrap.mediate.effects import (
+from sigwrap.approve.questions import denial
+from sigwrap.control.forks import ForkFacts, ForkMediator
+from sigwrap.policy.judge.rules import Limits
+from sigwrap.session.effects import (
     ContinueFork,
     CountChildren,
     Counted,
@@ -16,10 +19,7 @@ from sigwrap.mediate.effects import (
     Tell,
     Unrecorded,
 )
-from sigwrap.mediate.fork import ForkFacts, ForkMediator
-from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.wording import denial
-from sigwrap.policy.judge.rules import Limits
+from sigwrap.session.lineage import Process
 from tests.mediate.transcript import Transcript, play
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigwrap.mediate.heartbeat import Heartbeat
+from sigwrap.front.messages import Heartbeat
 
 
 def test_a_count_that_stays_is_missed_at_the_third_look_in_vain() -> None:

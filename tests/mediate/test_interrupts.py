@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from sigwrap.mediate.interrupts import (
+from sigwrap.front.interrupts import (
     Announce,
     Arrived,
     Command,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.mediate.lineage import Image, Images, Process, types_inside, types_outside
 from sigwrap.policy.judge.request import TargetType, most_specific
+from sigwrap.session.lineage import Image, Images, Process, types_inside, types_outside
 
 
 def process(pid: int, parent: Process | None) -> Process:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sigwrap.mediate.log_budget import LogBudget, Mark
+from sigwrap.session.recorder import LogBudget, Mark
 
 MIB = 1 << 20
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from sigwrap.mediate.masking import masked
+from sigwrap.text import masked
 
 SECRET = "s3cr3tV4lue"
 

@@ -6,7 +6,18 @@ import errno
 
 import pytest
 
-from sigwrap.mediate.effects import (
+from sigwrap.approve.questions import Answer, denial
+from sigwrap.network.judge import (
+    Aim,
+    NetworkFacts,
+    NetworkMediator,
+    NewSocket,
+    NoAddress,
+    OutOfRules,
+    runs_nothing,
+)
+from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of
+from sigwrap.session.effects import (
     Ask,
     Fail,
     Logged,
@@ -18,20 +29,7 @@ from sigwrap.mediate.effects import (
     Tell,
     Unrecorded,
 )
-from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.network import (
-    Aim,
-    NetworkFacts,
-    NetworkMediator,
-    NewSocket,
-    NoAddress,
-    OutOfRules,
-    runs_nothing,
-)
-from sigwrap.mediate.questions import Answer
-from sigwrap.mediate.wording import denial
-from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of
+from sigwrap.session.lineage import Process, WouldFail
 from tests.mediate.transcript import Transcript, engine, play_from
 
 RULES = """

@@ -2,14 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sigwrap.mediate.questions import (
-    Answer,
-    Question,
-    QuestionQueue,
-    TooLate,
-    Unknown,
-    Verdict,
-)
+from sigwrap.approve.questions import Answer, Question, QuestionQueue, TooLate, Unknown, Verdict
 
 
 def question(what: str = "git push", key: str = "git push") -> Question:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import errno
 
 from sigwrap.calls import X32_BIT, X86_64
-from sigwrap.mediate.effects import Logged
-from sigwrap.mediate.refusal import (
+from sigwrap.session.effects import (
+    Logged,
     UnknownCall,
     refuse_failed,
     refuse_switched_off,

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from sigwrap.mediate.files import MOST_EVENTS, MOST_LINES, Found, Refusals, payload_of
+from sigwrap.files.judge import MOST_EVENTS, MOST_LINES, Found, Refusals, payload_of
 from sigwrap.policy.judge.request import Operation
 from tests.mediate.transcript import engine
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigwrap.mediate.remote_switch import (
+from sigwrap.control.remote_steps import (
     Alive,
     Kill,
     Killed,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.retries import Retries
+from sigwrap.exec.events import Retries
+from sigwrap.session.lineage import Process
 
 
 def process() -> Process:

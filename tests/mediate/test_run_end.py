@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from sigwrap.mediate.run_end import (
+from sigwrap.session.run_end import (
     AskAgain,
     CommandEnded,
     CommandNotExecuted,

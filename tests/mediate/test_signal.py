@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
-from sigwrap.mediate.effects import (
+from sigwrap.approve.questions import Answer, Question
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import TargetType, with_implied
+from sigwrap.policy.judge.signals import ALL
+from sigwrap.session.effects import (
     Ask,
     Continue,
     ContinueToChildren,
@@ -29,11 +33,8 @@ from sigwrap.mediate.effects import (
     Succeed,
     Unrecorded,
 )
-from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.lineage import SIGWRAP_ITSELF, Process, Types
-from sigwrap.mediate.questions import Answer, Question
-from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import (
+from sigwrap.session.lineage import SIGWRAP_ITSELF, Process, Types, WouldFail
+from sigwrap.signal.facts import (
     Aim,
     AllProcesses,
     Exists,
@@ -49,9 +50,7 @@ from sigwrap.mediate.signal_facts import (
     Stalled,
     Unresolved,
 )
-from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import TargetType, with_implied
-from sigwrap.policy.judge.signals import ALL
+from sigwrap.signal.judge import SignalMediator
 from tests.mediate.transcript import Transcript, engine, nobody_handles, play, play_from
 
 TERM, USR1, USR2 = signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2

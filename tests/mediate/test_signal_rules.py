@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from sigwrap.mediate.signal_rules import Attempt, decide, event_payload, noise
 from sigwrap.policy.judge.request import Action, Decision, TargetType, with_implied
+from sigwrap.signal.rules import Attempt, decide, event_payload, noise
 from tests.mediate.transcript import engine
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.signal_texts import Denied, DeniedSignals
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Action, Decision
+from sigwrap.session.lineage import Process
+from sigwrap.signal.facts import Denied, DeniedSignals
 
 RULE = Decision(Action.DENY, "agent", "rule agent", "it is the agent")
 

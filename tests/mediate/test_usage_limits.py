@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.mediate.run_end import LimitReached
-from sigwrap.mediate.usage_limits import (
+from sigwrap.control.usage_limits import (
     LATEST_FOR_MEMORY_S,
     LATEST_S,
     SOONEST_FOR_MEMORY_S,
@@ -15,6 +14,7 @@ from sigwrap.mediate.usage_limits import (
     ProcessUse,
     UsageLimits,
 )
+from sigwrap.session.run_end import LimitReached
 
 MIB = 1 << 20
 SUPERVISOR = 10

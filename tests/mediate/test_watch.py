@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sigwrap.control.watchers import attempt_on_boundary, shadow_of
 from sigwrap.events import EVENT_TYPES, Payload
-from sigwrap.mediate.watch import attempt_on_boundary, shadow_of
 
 ON_SIGWRAP: Payload = {
     "rule_name": "builtin:sigwrap",

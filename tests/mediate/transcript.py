@@ -10,8 +10,16 @@ from __future__ import annotations
 import errno
 from typing import Any, Protocol
 
+from sigwrap.approve.questions import denial
 from sigwrap.events import Payload
-from sigwrap.mediate.effects import (
+from sigwrap.exec.facts import ExecFacts, Unseen
+from sigwrap.exec.judge import ExecMediator
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import Program
+from sigwrap.policy.judge.rules import Crowd
+from sigwrap.policy.language.document import Source
+from sigwrap.policy.language.parse import parse_policy
+from sigwrap.session.effects import (
     Continue,
     Effect,
     Fail,
@@ -35,17 +43,8 @@ from sigwrap.mediate.effects import (
     VerifyThenContinue,
     Whereabouts,
 )
-from sigwrap.mediate.exec import ExecMediator
-from sigwrap.mediate.exec_facts import ExecFacts, Unseen
-from sigwrap.mediate.facts import WouldFail
-from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.signal_facts import How, SignalFacts
-from sigwrap.mediate.wording import denial
-from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.limits import Crowd
-from sigwrap.policy.judge.request import Program
-from sigwrap.policy.language.document import Source
-from sigwrap.policy.language.parse import parse_policy
+from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.signal.facts import How, SignalFacts
 
 OURS = Whereabouts("/project", "root and folder", True)
 

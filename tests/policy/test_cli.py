@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from sigwrap.cli.app import ROOT as COMMANDS
-from sigwrap.errors import SigwrapError
-from sigwrap.linux.cgroups import mount_points
+from sigwrap.errors import INTERRUPTED, REFUSED, SigwrapError
+from sigwrap.kernel.limits import mount_points
+from sigwrap.log.writer import SessionLog
 from sigwrap.policy.judge.request import Action
 from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy, read_source
-from sigwrap.status import INTERRUPTED, REFUSED
-from sigwrap.store.writer import SessionLog
 from tests.support.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigwrap.escape import printable
 from sigwrap.events import Event
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import CommandRequest, Program, SignalRequest
@@ -26,6 +25,7 @@ from sigwrap.policy.tools.learn import (
     learned_policy,
 )
 from sigwrap.start.policy_files import read_source
+from sigwrap.text import printable
 from tests.policy.test_properties import (
     command_rules,
     policy,

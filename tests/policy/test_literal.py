@@ -6,7 +6,6 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sigwrap.escape import printable
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.globs import readable
 from sigwrap.policy.judge.match import to_bytes
@@ -19,6 +18,7 @@ from sigwrap.policy.tools.literal import (
     yaml_list,
     yaml_word,
 )
+from sigwrap.text import printable
 from tests.policy.test_suggest import base
 
 ODD = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE
 from sigwrap.policy.judge.request import Action, CommandRequest, Decision, Program
+from sigwrap.policy.judge.system_folders import PATH_SHADOW_RULE
 from sigwrap.policy.tools.explain import explain_command, explanation_text
 from tests.policy.conftest import MakeEngine
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.judge.match import UNTOLD, Paths
-from sigwrap.policy.judge.paths import UNTOLD_BELOW, arguments_as_paths, parts_of, resolved
+from sigwrap.policy.judge.match import (
+    UNTOLD,
+    UNTOLD_BELOW,
+    Paths,
+    arguments_as_paths,
+    parts_of,
+    resolved,
+)
 
 
 def resolved_in(text: str, folder: str) -> str:

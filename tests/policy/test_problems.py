@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.nearest import nearest_word
 from sigwrap.policy.problems import InvalidPolicy, Place, Problem
+from sigwrap.text import nearest_word
 
 
 def problem(message: str, file: str = "a.yaml", line: int = 1, column: int = 1) -> Problem:

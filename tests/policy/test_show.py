@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from sigwrap.escape import printable
 from sigwrap.policy.tools.show import policy_text
+from sigwrap.text import printable
 from tests.policy.conftest import Parse
 
 SHOWN = """\

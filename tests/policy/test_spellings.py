@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.judge.spellings import other_spelling
+from sigwrap.policy.judge.wrappers import other_spelling
 
 
 @pytest.mark.parametrize(

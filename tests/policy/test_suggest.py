@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigwrap.escape import printable
 from sigwrap.events import Event
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.globs import readable
@@ -30,6 +29,7 @@ from sigwrap.policy.tools.again import decide, request_of
 from sigwrap.policy.tools.draft import SIGNAL_RULES
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.start.policy_files import find_base, read_source
+from sigwrap.text import printable
 from tests.policy.conftest import VARIABLES as SOME_VARIABLES
 from tests.policy.test_properties import (
     command_rules,

@@ -6,7 +6,7 @@ import pytest
 
 from sigwrap.cli.run_options import read_run_line
 from sigwrap.errors import UsageError
-from sigwrap.run.settings import ApprovalMode
+from sigwrap.session.settings import ApprovalMode
 
 NO_SANDBOX = '-c sandbox_mode="danger-full-access"'
 

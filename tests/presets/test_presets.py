@@ -6,7 +6,7 @@ import pytest
 
 from sigwrap.policy.language.document import SHIPPED
 from sigwrap.policy.presets import COMMAND, PRESETS, QUOTED, as_meant
-from sigwrap.run.settings import AGENTS
+from sigwrap.session.settings import AGENTS
 
 # As these programs handed them to a shell.
 CLAUDE = (

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import procfs
-from sigwrap.protocols.control_client import ask_one
+from sigwrap.approve.control_client import ask_one
+from sigwrap.kernel import procfs
 from tests.support.harness import EXECS, INTERRUPTED, PYTHON, REFUSED, UNDER_TEST, Running, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import Roles, tree

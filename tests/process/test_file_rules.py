@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import DOCTOR
-from sigwrap.linux import landlock
+from sigwrap.kernel import landlock
 from tests.support.desk import Desk
 from tests.support.harness import PYTHON, REFUSED
 from tests.support.waiting import PATIENCE_S

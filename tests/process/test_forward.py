@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.mediate.run_end import LEFTOVERS_GRACE_S
+from sigwrap.session.run_end import LEFTOVERS_GRACE_S
 from tests.support.harness import PYTHON, REFUSED, Running, Sigwrap
 from tests.support.processes import await_key_taken, children, tree
 from tests.support.waiting import PATIENCE_S, Reader, Watch, await_state, await_that, reader

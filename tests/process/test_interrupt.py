@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.events import Event
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 from tests.support.harness import INTERRUPTED, IS_BINARY, PYTHON, UNDER_TEST, Sigwrap
 from tests.support.processes import await_key_taken, children, tree
 from tests.support.waiting import PATIENCE_S, Pipe, Watch, await_end, reader

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 from tests.support.harness import REFUSED, UNDER_TEST, Sigwrap
 from tests.support.killswitch import started, switch
 from tests.support.processes import Roles

@@ -23,7 +23,7 @@ import sys
 sys.implementation._multiarch = "aarch64-linux-gnu"
 from sigwrap.doctor import trials
 from sigwrap.errors import NoInterception
-from sigwrap.linux.seccomp import demand_known_calls
+from sigwrap.kernel.seccomp import demand_known_calls
 try:
     demand_known_calls()
 except NoInterception as refusal:

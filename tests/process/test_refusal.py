@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.store.catalog import list_sessions, open_session
+from sigwrap.log.catalog import list_sessions, open_session
 from tests.support.harness import EXECS, PYTHON, REFUSED, Sigwrap
 
 Confined = Callable[..., subprocess.CompletedProcess[bytes]]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import cgroups
+from sigwrap.kernel import limits
 from tests.support.backstop import Backstop
 from tests.support.harness import PYTHON, Running, Sigwrap
 from tests.support.policies import policy
@@ -126,9 +126,9 @@ def test_who_goes_on_growing_is_killed_before_the_grace_is_over(
 def groups() -> Iterator[dict[str, Path]]:
     """For sigwrap to be in, and to make its own below; by controller."""
     found = {}
-    for controller, above in cgroups.own_folders().items():
+    for controller, above in limits.own_folders().items():
         if controller in ("", "memory", "cpuacct"):
-            mount = max(filter(above.startswith, cgroups.mount_points()), key=len)
+            mount = max(filter(above.startswith, limits.mount_points()), key=len)
             path = Path(mount, f"sigwrap-test-{uuid.uuid4().hex}")
             try:
                 path.mkdir()

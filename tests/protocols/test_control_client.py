@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap.approve import control_client
+from sigwrap.approve.control_client import ask_all
 from sigwrap.errors import SessionError
-from sigwrap.protocols import control_client
-from sigwrap.protocols.control_client import ask_all
 from tests.support.waiting import PATIENCE_S
 
 Server = Callable[[socket.socket], None]

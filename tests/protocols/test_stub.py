@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigwrap.protocols.stub import (
+from sigwrap.record.frames import (
     MAX_PAYLOAD_BYTES,
     BrokenProtocol,
     Decoder,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from sigwrap.log.reader import Session
+from sigwrap.log.writer import SessionLog
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.summary import Summary
-from sigwrap.store.reader import Session
-from sigwrap.store.writer import SessionLog
 from tests.store.conftest import is_open, leave_as_killed
 
 SECOND = 1_000_000_000

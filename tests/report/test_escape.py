@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigwrap.escape import printable, shell_words
+from sigwrap.text import printable, shell_words
 
 UNSEEN = "\u034f\u2800\u3164\ufe0f\uffa0\u0336\u0338\u0489\u20d2\u20dd\ua670"
 any_text = st.text(st.characters(exclude_categories=()))

@@ -14,6 +14,10 @@ from hypothesis import strategies as st
 from sigwrap.cli.export import jsonl_line
 from sigwrap.cli.replay import state_after, timeline_line
 from sigwrap.events import EVENT_TYPES
+from sigwrap.log import codec
+from sigwrap.log.catalog import list_sessions, open_session
+from sigwrap.log.schema import EXPORTED, VIEWS
+from sigwrap.log.writer import SessionLog
 from sigwrap.report import query
 from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.report.folds.ending import Ending
@@ -25,10 +29,6 @@ from sigwrap.report.forms.sessions import Reader, render_sessions
 from sigwrap.report.forms.text import render_text
 from sigwrap.report.forms.verification import render_verification
 from sigwrap.report.query import QueryDatabase
-from sigwrap.store import codec
-from sigwrap.store.catalog import list_sessions, open_session
-from sigwrap.store.schema import EXPORTED, VIEWS
-from sigwrap.store.writer import SessionLog
 from tests.report.conftest import Scenarios
 
 values = st.recursive(

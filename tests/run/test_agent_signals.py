@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from sigwrap.agent import AgentSignal
+from sigwrap.control import freezing
+from sigwrap.control.agent_signals import AgentSignals
+from sigwrap.control.freezing import Freezing
 from sigwrap.errors import StoreError
-from sigwrap.linux.peer import Peer
-from sigwrap.mediate.effects import Turn
-from sigwrap.mediate.run_end import KillDemanded, TerminationDemanded
+from sigwrap.kernel.peer import Peer
 from sigwrap.policy.judge.rules import Trust
-from sigwrap.run import freezing
-from sigwrap.run.agent_signals import AgentSignals
-from sigwrap.run.freezing import Freezing
-from sigwrap.run.turns import Turns
+from sigwrap.session.effects import Turn
+from sigwrap.session.processes import Turns
+from sigwrap.session.run_end import KillDemanded, TerminationDemanded
 from tests.mediate.transcript import engine
 from tests.support.stand_in import session_of
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from sigwrap.run.children import Children
-from sigwrap.run.loop import Loop
+from sigwrap.session.children import Children
+from sigwrap.session.loop import Loop
 from tests.support.stand_in import session_of
 
-MOST_AT_ONCE = 64  # in linux/execs/_repeated.c as well
+MOST_AT_ONCE = 64  # in exec/_repeated.c as well
 
 
 def test_who_reads_the_signal_of_many_ends_may_leave_some(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from sigwrap.approve.control_socket import ControlSocket, GuardedListener
 from sigwrap.bare import socket as bare
 from sigwrap.errors import StoreError
-from sigwrap.run.asking.control_socket import ControlSocket, GuardedListener
-from sigwrap.run.loop import Loop
-from sigwrap.store.folder import HeldFolder
+from sigwrap.log.folder import HeldFolder
+from sigwrap.session.loop import Loop
 from tests.support.stand_in import session_of
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.mediate.log_budget import LogBudget
-from sigwrap.run.diagnostic import Diagnostic
-from sigwrap.run.recorder import Recorder
-from sigwrap.store.catalog import open_session
-from sigwrap.store.writer import SessionLog
+from sigwrap.log.catalog import open_session
+from sigwrap.log.writer import SessionLog
+from sigwrap.session.diagnosis import Diagnostic
+from sigwrap.session.recorder import LogBudget, Recorder
 from tests.support.stand_in import session_of
 
 

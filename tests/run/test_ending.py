@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sigwrap.linux import process as linux_process
-from sigwrap.mediate.run_end import LimitReached, NoProcessLeft
-from sigwrap.run.ending import Ending
+from sigwrap.kernel import process as linux_process
+from sigwrap.session.ending import Ending
+from sigwrap.session.run_end import LimitReached, NoProcessLeft
 from tests.support.stand_in import Anything, session_of
 
 COMMAND = 40

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sigwrap.bare import socket
-from sigwrap.run.launch import Launch
+from sigwrap.session.launch import Launch
 
 
 def test_a_child_that_is_killed_before_it_reads_the_word_to_go_on_is_no_failure() -> None:

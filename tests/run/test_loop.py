@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.run.loop import Loop
+from sigwrap.session.loop import Loop
 
 
 def test_what_can_t_be_watched_is_not(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap.files.handler import make_missing, remove_unused
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy
-from sigwrap.run.files import make_missing, remove_unused
 
 Wants = Callable[..., Engine]
 

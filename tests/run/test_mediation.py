@@ -9,12 +9,12 @@ from typing import Any, get_args
 import pytest
 
 from sigwrap.calls import TABLE, X86_64, Family
-from sigwrap.linux.seccomp import Notification
-from sigwrap.mediate.effects import Effect
-from sigwrap.mediate.lineage import Process
-from sigwrap.platform import WITHOUT, Capability
-from sigwrap.run.mediation import Mediation
-from sigwrap.run.network import Network
+from sigwrap.kernel.seccomp import Notification
+from sigwrap.machine import WITHOUT, Capability
+from sigwrap.network.handler import Network
+from sigwrap.session.effects import Effect
+from sigwrap.session.lineage import Process
+from sigwrap.session.mediation import Mediation
 from sigwrap.start.command import HostEnvironment
 from tests.mediate.transcript import engine
 from tests.support.stand_in import Anything, session_of

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
+from sigwrap.network import peers
+from sigwrap.network.peers import HostNames
 from sigwrap.policy.judge.network import packed_address
-from sigwrap.run import network_peers
-from sigwrap.run.loop import Loop
-from sigwrap.run.network_peers import HostNames
-from sigwrap.run.perform import PAUSED
-from sigwrap.run.workers import WorkerPool
+from sigwrap.session.loop import Loop, WorkerPool
+from sigwrap.session.perform import PAUSED
 from tests.support.stand_in import session_of
 
 LOOPBACK = packed_address("127.0.0.1") or b""
@@ -84,8 +83,8 @@ def test_all_who_ask_meanwhile_wait_for_one_look(
 
         return resolve
 
-    monkeypatch.setattr(network_peers, "_resolver", resolver)
-    monkeypatch.setattr(network_peers, "_LOOKUP_EVERY_S", 3600.0)
+    monkeypatch.setattr(peers, "_resolver", resolver)
+    monkeypatch.setattr(peers, "_LOOKUP_EVERY_S", 3600.0)
     names = Names({"localhost"}, pool)
     for each in ("first", "second", "third"):
         names.looks_up(each)
@@ -98,8 +97,8 @@ def test_who_is_slow_is_not_waited_for(
     pool: WorkerPool, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     never = _thread.allocate_lock()
-    monkeypatch.setattr(network_peers, "_resolver", lambda _name: lambda: never.acquire() and set())
-    monkeypatch.setattr(network_peers, "_LOOKUP_WITHIN_S", 0.05)
+    monkeypatch.setattr(peers, "_resolver", lambda _name: lambda: never.acquire() and set())
+    monkeypatch.setattr(peers, "_LOOKUP_WITHIN_S", 0.05)
     never.acquire()
     names = Names({"localhost"}, pool)
     look(names)
@@ -115,5 +114,5 @@ def test_a_name_that_leads_there_no_more_is_forgotten(
     names = Names({"localhost"}, pool)
     look(names)
     seen_s = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: seen_s + network_peers._KEPT_S + 1)
+    monkeypatch.setattr(time, "monotonic", lambda: seen_s + peers._KEPT_S + 1)
     assert names.of(LOOPBACK) == frozenset()

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from sigwrap.approve.questions import Answer, Question
 from sigwrap.calls import X86_64
 from sigwrap.events import Payload
-from sigwrap.linux import stderr_lines
-from sigwrap.linux.seccomp import ListenerBroken, Notification
-from sigwrap.mediate.effects import (
+from sigwrap.kernel import terminals
+from sigwrap.kernel.seccomp import ListenerBroken, Notification
+from sigwrap.session.effects import (
     Ask,
     Continue,
     ContinueFork,
@@ -33,12 +34,11 @@ from sigwrap.mediate.effects import (
     Unrecorded,
     VerifyThenContinue,
 )
-from sigwrap.mediate.effects import Image as WhichImage
-from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.questions import Answer, Question
-from sigwrap.mediate.run_end import LimitReached
-from sigwrap.run.perform import InWorker, Performer, Scope
-from sigwrap.run.workers import Done, Outcome
+from sigwrap.session.effects import Image as WhichImage
+from sigwrap.session.lineage import Process
+from sigwrap.session.loop import Done, Outcome
+from sigwrap.session.perform import InWorker, Performer, Scope
+from sigwrap.session.run_end import LimitReached
 from tests.support.stand_in import session_of
 
 BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
@@ -86,7 +86,7 @@ class Stage:
             self,
         )
         monkeypatch.setattr(
-            stderr_lines,
+            terminals,
             "Line",
             lambda pid, text, **_: self.line(pid, text),
         )

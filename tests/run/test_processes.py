@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from sigwrap.linux import procfs
-from sigwrap.run.processes import Processes
+from sigwrap.kernel import procfs
+from sigwrap.session.processes import Processes
 from tests.support.stand_in import session_of
 
 SUPERVISOR = os.getpid()

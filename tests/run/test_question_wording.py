@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sigwrap.mediate.questions import OpenRequest, Question
-from sigwrap.run.asking.wording import SessionHints, lines_of, store_option
+from sigwrap.approve.questions import OpenRequest, Question
+from sigwrap.approve.wording import SessionHints, lines_of, store_option
 
 SESSION = SessionHints("mine")
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from sigwrap.mediate.log_budget import LogBudget
-from sigwrap.mediate.run_end import LimitReached
-from sigwrap.run.recorder import Recorder
-from sigwrap.store.writer import SessionLog
+from sigwrap.log.writer import SessionLog
+from sigwrap.session.recorder import LogBudget, Recorder
+from sigwrap.session.run_end import LimitReached
 from tests.support.stand_in import session_of
 
 FULL = "log_size: the event log has reached its limit of 300 bytes"
@@ -22,7 +21,7 @@ FULL = "log_size: the event log has reached its limit of 300 bytes"
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     clock = SimpleNamespace(now_s=1000.0, time_ns=time.time_ns)
     clock.monotonic = lambda: clock.now_s
-    monkeypatch.setattr("sigwrap.run.recorder.time", clock)
+    monkeypatch.setattr("sigwrap.session.recorder.time", clock)
     return clock
 
 

@@ -10,13 +10,8 @@ from typing import Any
 
 import pytest
 
-from sigwrap.errors import SessionError, UsageError
-from sigwrap.linux.listeners import ListenerCheck
-from sigwrap.mediate.remote_switch import Alive, Answer, Killed, Missed
-from sigwrap.mediate.run_end import SwitchedOff
-from sigwrap.run import remote_switch as module
-from sigwrap.run.loop import Loop
-from sigwrap.run.remote_poll import (
+from sigwrap.control import remote_switch as module
+from sigwrap.control.remote_poll import (
     LONGEST_BODY,
     File,
     Server,
@@ -26,7 +21,12 @@ from sigwrap.run.remote_poll import (
     read_address,
     verifying_context,
 )
-from sigwrap.run.remote_switch import RemoteSwitch
+from sigwrap.control.remote_steps import Alive, Answer, Killed, Missed
+from sigwrap.control.remote_switch import RemoteSwitch
+from sigwrap.errors import SessionError, UsageError
+from sigwrap.kernel.sockets import ListenerCheck
+from sigwrap.session.loop import Loop
+from sigwrap.session.run_end import SwitchedOff
 from tests.support.stand_in import session_of
 from tests.support.web import CERTIFICATE, WebServer
 

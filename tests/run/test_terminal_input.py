@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from sigwrap.mediate.questions import Verdict
-from sigwrap.run.asking.terminal_input import Answers
+from sigwrap.approve.questions import Verdict
+from sigwrap.approve.terminal_input import Answers
 
 
 def codes(answers: Answers) -> tuple[str, str]:

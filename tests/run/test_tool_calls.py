@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.run.tool_calls import _decoded
+from sigwrap.control.agent_signals import _decoded
 
 DEEP = "[" * 64 + "]" * 64
 

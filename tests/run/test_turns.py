@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sigwrap.mediate.effects import Turn
-from sigwrap.run.perform import PAUSED
-from sigwrap.run.turns import Turns
+from sigwrap.session.effects import Turn
+from sigwrap.session.perform import PAUSED
+from sigwrap.session.processes import Turns
 from tests.support.stand_in import session_of
 
 

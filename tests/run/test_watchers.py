@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sigwrap.agent import AgentSignal
-from sigwrap.run import watchers as module
-from sigwrap.run.watchers import Watchers
+from sigwrap.control import watchers as module
+from sigwrap.control.watchers import Watchers
 from tests.mediate.transcript import engine
 from tests.support.stand_in import session_of
 

@@ -11,11 +11,9 @@ from queue import SimpleQueue
 
 import pytest
 
-from sigwrap.linux.libc import libc
-from sigwrap.linux.waits import let_calls_be_broken_off, run_bounded
-from sigwrap.run import workers
-from sigwrap.run.loop import Loop
-from sigwrap.run.workers import Done, Lane, Late, Outcome, Raised, WorkerPool
+from sigwrap.kernel.libc import let_calls_be_broken_off, libc, run_bounded
+from sigwrap.session import loop
+from sigwrap.session.loop import Done, Lane, Late, Loop, Outcome, Raised, WorkerPool
 from tests.support.waiting import PATIENCE_S, Pipe
 
 SOON_S = 0.01
@@ -77,7 +75,7 @@ def pipe() -> Iterator[Pipe]:
 
 @pytest.fixture
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_MOST_THREADS", dict.fromkeys(Lane, 1))
+    monkeypatch.setattr(loop, "_MOST_THREADS", dict.fromkeys(Lane, 1))
 
 
 def test_what_it_returns_or_raises_comes_to_the_loop(desk: Desk) -> None:
@@ -139,7 +137,7 @@ def test_a_blocked_lane_leaves_the_others_their_threads(desk: Desk, pipe: Pipe) 
 def test_there_are_never_more_threads_than_jobs_or_than_allowed(
     desk: Desk, pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_MOST_THREADS", dict.fromkeys(Lane, 2))
+    monkeypatch.setattr(loop, "_MOST_THREADS", dict.fromkeys(Lane, 2))
     started: list[None] = []
     start = WorkerPool._start_thread
     monkeypatch.setattr(

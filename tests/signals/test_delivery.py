@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.linux import landlock, procfs
+from sigwrap.kernel import landlock, procfs
 from tests.signals.conftest import OWN
 from tests.support.harness import PYTHON
 from tests.support.processes import Roles, children

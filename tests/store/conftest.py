@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.store.reader import Session
-from sigwrap.store.writer import SessionLog
+from sigwrap.log.reader import Session
+from sigwrap.log.writer import SessionLog
 
 Recorder = Callable[..., SessionLog]
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sigwrap.events import EVENT_TYPES
-from sigwrap.store.codec import EVENT_LIMIT, MARK, WHOLE_TYPES, cut_payload, encode_payload
+from sigwrap.log.codec import EVENT_LIMIT, MARK, WHOLE_TYPES, cut_payload, encode_payload
 
 LONGEST_FIELDS = max(
     (kind.fields for kind in EVENT_TYPES.values() if kind.name not in WHOLE_TYPES), key=len

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import SessionError
-from sigwrap.store.catalog import list_sessions, open_session
-from sigwrap.store.writer import SessionLog
+from sigwrap.log.catalog import list_sessions, open_session
+from sigwrap.log.writer import SessionLog
 
 from .conftest import Recorder
 

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from sigwrap.store.chain import (
+from sigwrap.log.codec import (
     ChainWalk,
+    Row,
+    canonical_row,
     chain_key,
     genesis,
     hasher,
     key_from_environment,
     next_hash,
 )
-from sigwrap.store.codec import Row, canonical_row
 
 
 def test_the_chain_is_what_the_docs_say() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sigwrap.errors import InternalError, StoreError
 from sigwrap.events import EVENT_TYPES, UPCASTERS, io_payload
-from sigwrap.store.codec import (
+from sigwrap.log.codec import (
     VERSION_KEY,
     Row,
     canonical_row,

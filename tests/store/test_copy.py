@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
+from sigwrap.log.catalog import list_sessions, open_session
+from sigwrap.log.writer import FOLD_BATCH, SessionLog
 from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.store.catalog import list_sessions, open_session
-from sigwrap.store.writer import FOLD_BATCH, SessionLog
 
 from .conftest import Recorder
 

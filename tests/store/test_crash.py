@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap.log.catalog import list_sessions, open_session
+from sigwrap.log.writer import SessionLog
 from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.store.catalog import list_sessions, open_session
-from sigwrap.store.writer import SessionLog
 
 pytestmark = pytest.mark.tier("ci")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
+from sigwrap.log import writer
+from sigwrap.log.reader import Session
+from sigwrap.log.writer import SessionLog
 from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.store import writer
-from sigwrap.store.reader import Session
-from sigwrap.store.writer import SessionLog
 
 FULL = 1 << 20
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.store.location import default_store
+from sigwrap.log.folder import default_store
 
 
 @pytest.mark.parametrize(

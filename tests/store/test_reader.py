@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.store import journal, reader
-from sigwrap.store.reader import Session
-from sigwrap.store.writer import SessionLog
+from sigwrap.log import journal, reader
+from sigwrap.log.reader import Session
+from sigwrap.log.writer import SessionLog
 
 from .conftest import Recorder, journal_of
 

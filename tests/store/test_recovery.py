@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import SessionError, StoreError
+from sigwrap.log.catalog import list_sessions, open_session, stored_files
+from sigwrap.log.maintenance import recover
+from sigwrap.log.writer import SessionLog
 from sigwrap.report.check.verify import Outcome, Verification, verify_session
-from sigwrap.store.catalog import list_sessions, open_session, stored_files
-from sigwrap.store.maintenance import recover
-from sigwrap.store.writer import SessionLog
 from tests.support.waiting import PATIENCE_S
 
 from .conftest import Recorder, leave_as_killed

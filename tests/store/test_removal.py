@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import SessionError
-from sigwrap.store.catalog import SessionFile, StoredFile, list_sessions, stored_files
-from sigwrap.store.maintenance import RemovedFiles, Surplus, remove, surplus
+from sigwrap.log.catalog import SessionFile, StoredFile, list_sessions, stored_files
+from sigwrap.log.maintenance import RemovedFiles, Surplus, remove, surplus
 
 from .conftest import Recorder, leave_as_killed
 

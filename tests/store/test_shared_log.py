@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
+from sigwrap.log import shared_log
+from sigwrap.log.catalog import open_session, session_ids, stored_files
+from sigwrap.log.maintenance import recover
+from sigwrap.log.shared_log import append
 from sigwrap.report.check.verify import verify_session
-from sigwrap.store import shared_log
-from sigwrap.store.catalog import open_session, session_ids, stored_files
-from sigwrap.store.maintenance import recover
-from sigwrap.store.shared_log import append
 
 START = {"kind": "hook", "command": ["sigwrap", "hook", "codex"]}
 

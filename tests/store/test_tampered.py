@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
+from sigwrap.log import journal, writer
+from sigwrap.log.journal import writer_lives
+from sigwrap.log.reader import Session
+from sigwrap.log.writer import SessionLog, open_new_database
 from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.store import journal, writer
-from sigwrap.store.journal import writer_lives
-from sigwrap.store.reader import Session
-from sigwrap.store.writer import SessionLog, open_new_database
 
 from .conftest import Recorder, journal_of, seqs_of
 

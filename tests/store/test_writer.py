@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import InternalError, StoreError
-from sigwrap.store import writer
-from sigwrap.store.codec import encode_payload
-from sigwrap.store.journal import writer_lives
-from sigwrap.store.writer import FOLD_BATCH, SessionLog
+from sigwrap.log import writer
+from sigwrap.log.codec import encode_payload
+from sigwrap.log.journal import writer_lives
+from sigwrap.log.writer import FOLD_BATCH, SessionLog
 
 from .conftest import Recorder, journal_of, seqs_of
 

@@ -10,7 +10,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from sigwrap.linux import proc_files, procfs
+from sigwrap.kernel import proc_files, procfs
 from tests.support.waiting import await_that
 
 AT_MOST = 150

@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterable, Iterator
 
+from sigwrap.errors import COMMAND_ENDED, from_signal
 from sigwrap.events import Event, Payload
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.report.check.decisions import is_built_in
-from sigwrap.status import COMMAND_ENDED, from_signal
 
 SENDS = frozenset("kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal".split())
 JOB_STOPS = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}

@@ -17,10 +17,10 @@ from typing import IO, Any
 import sigwrap
 from sigwrap.errors import SigwrapError
 from sigwrap.events import Event
-from sigwrap.linux import proc_files
+from sigwrap.kernel import proc_files
+from sigwrap.log.catalog import list_sessions, open_session
 from sigwrap.report.check.decisions import ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session
-from sigwrap.store.catalog import list_sessions, open_session
 from tests.support.command_server import LOCALE, CommandServer, can_run, is_command
 from tests.support.consistent import contradictions
 from tests.support.terminal import Terminal

@@ -19,8 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sigwrap.events import Event, Payload
-from sigwrap.store.catalog import open_session
-from sigwrap.store.writer import SessionLog
+from sigwrap.log.catalog import open_session
+from sigwrap.log.writer import SessionLog
 
 DEMO = Path(__file__).parents[2] / "demo" / "agent-session.sh"
 SIGWRAP = Path(sys.executable).with_name("sigwrap")

@@ -3,7 +3,7 @@
 import sys
 
 from sigwrap.__main__ import main
-from sigwrap.run import activation
+from sigwrap.control import activation
 
 activation._OWN_END_S = 30.0
 sys.argv[0] = "sigwrap"

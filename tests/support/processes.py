@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sigwrap.linux import proc_files, procfs
+from sigwrap.kernel import proc_files, procfs
 from tests.support.harness import IS_BINARY
 from tests.support.waiting import await_that
 

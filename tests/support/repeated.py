@@ -7,7 +7,7 @@ to know where the stack of that program is.
 
 from __future__ import annotations
 
-from sigwrap.mediate.lineage import is_repeatable
+from sigwrap.session.lineage import is_repeatable
 from tests.support.harness import Sigwrap
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from sigwrap.linux import libc
+from sigwrap.kernel import libc
 from tests.support.waiting import PATIENCE_S, Reader
 
 ANSWERS = rb'Allow\? Type "y (\w+)" \(once\)(?:, "a (\w+)" \(this session\))? or "n": '

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 
 PATIENCE_S = float(os.environ.get("SIGWRAP_TEST_PATIENCE_S", "30"))
 """How long a loaded machine may take for what should be at once."""

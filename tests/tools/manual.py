@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 import sigwrap
-from sigwrap import status
+from sigwrap import errors
 from sigwrap.cli.app import ROOT
 from sigwrap.cli.examples import EXAMPLES
 
@@ -44,7 +44,7 @@ def _lines(root: Any) -> Iterator[str]:
     yield from _examples("run")
     yield ".SH COMMANDS"
     yield from _commands(root, "")
-    yield from _section("EXIT STATUS", status.TABLE)
+    yield from _section("EXIT STATUS", errors.TABLE)
     yield from _section("ENVIRONMENT", _ENVIRONMENT)
 
 

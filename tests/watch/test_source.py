@@ -13,9 +13,9 @@ import pytest
 
 from sigwrap.errors import StoreError
 from sigwrap.events import Event
-from sigwrap.store.location import database_path, journal_path
-from sigwrap.store.reader import Session
-from sigwrap.store.writer import SessionLog
+from sigwrap.log.folder import database_path, journal_path
+from sigwrap.log.reader import Session
+from sigwrap.log.writer import SessionLog
 from sigwrap.watch.followed import LINES_KEPT, Followed, line_of
 from sigwrap.watch.source import Source
 from tests.support.harness import PYTHON, Running, Sigwrap
@@ -226,7 +226,7 @@ def test_what_lies_there_instead_of_a_log_hides_no_other(
 
 
 def test_a_session_knows_whether_an_approver_watches(tmp_path: Path) -> None:
-    from sigwrap.linux.presence import is_attended
+    from sigwrap.approve.control_socket import is_attended
     from sigwrap.watch.attendance import Attendance
 
     attendance = Attendance(str(tmp_path))

@@ -20,13 +20,12 @@ from sigwrap.cli.output import note, out
 from sigwrap.cli.policy.shared import RootOption, load, plain
 from sigwrap.cli.tool_files import not_found
 from sigwrap.errors import UsageError
-from sigwrap.escape import printable, shell_words
 from sigwrap.hooks.judged_line import judged, words_in
 from sigwrap.hooks.shell_line import Command, Line
 from sigwrap.hooks.shell_reader import read_words
 from sigwrap.hooks.verdict import Answer, combined
 from sigwrap.hooks.words import Word
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import (
     BadDestination,
@@ -48,10 +47,11 @@ from sigwrap.policy.tools.explain import (
     explain_signal,
     explanation_text,
 )
-from sigwrap.run.settings import DEFAULT_POLICY
-from sigwrap.run.walls import held_file_rules
+from sigwrap.session.settings import DEFAULT_POLICY
+from sigwrap.session.walls import held_file_rules
 from sigwrap.start import onefile
 from sigwrap.start.policy_files import SHIPPED
+from sigwrap.text import printable, shell_words
 
 _EXAMPLE = "the command goes after --, as in sigwrap policy explain -p ci -- git push --force"
 _TO_A_HOOK = {

@@ -35,8 +35,8 @@ from sigwrap.cli.policy.shared import (
 from sigwrap.cli.showing import columns, pager, style
 from sigwrap.cli.verify import note_broken_chains
 from sigwrap.cli.whole_file import whole_file
-from sigwrap.errors import PolicyError, UsageError
-from sigwrap.escape import printable, shortened
+from sigwrap.errors import REFUSED, PolicyError, UsageError
+from sigwrap.log.catalog import open_session
 from sigwrap.outcomes import counted
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.rules import Policy
@@ -50,8 +50,7 @@ from sigwrap.report.check.decisions import recorded_variables
 from sigwrap.report.check.what_if import WhatIfFold
 from sigwrap.report.forms.what_if import WhatIfForm, what_if_json, what_if_md, what_if_text
 from sigwrap.start.policy_files import SHIPPED, files_here, load_policy, read_source
-from sigwrap.status import REFUSED
-from sigwrap.store.catalog import open_session
+from sigwrap.text import printable, shortened
 
 _OF_A_SESSION = "session:"
 _DIFF_FORMAT = "sigwrap.policy-diff/2"

@@ -12,12 +12,12 @@ import typer
 from sigwrap.bare import Enum
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.escape import shell_words
 from sigwrap.events import Payload
+from sigwrap.log.reader import Session
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.report.check.decisions import NoPolicy, recorded_policy
 from sigwrap.start.policy_files import SHIPPED, host_variables, load_policy
-from sigwrap.store.reader import Session
+from sigwrap.text import shell_words
 
 RootOption = Annotated[
     Path | None,

@@ -23,8 +23,9 @@ from sigwrap.cli.tool_files import pinned
 from sigwrap.cli.verify import note_broken_chains
 from sigwrap.cli.whole_file import there_already
 from sigwrap.errors import PolicyError, SessionError, UsageError
-from sigwrap.escape import shell_words
 from sigwrap.events import text
+from sigwrap.log.catalog import open_session
+from sigwrap.log.reader import Session
 from sigwrap.outcomes import counted
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.rules import Policy
@@ -48,10 +49,9 @@ from sigwrap.policy.tools.starter import (
     starter_tests,
 )
 from sigwrap.report.check.decisions import NoPolicy, recorded_sources, recorded_variables
-from sigwrap.run.settings import DEFAULT_POLICY
+from sigwrap.session.settings import DEFAULT_POLICY
 from sigwrap.start.policy_files import SHIPPED, find_base, load_policy, read_source
-from sigwrap.store.catalog import open_session
-from sigwrap.store.reader import Session
+from sigwrap.text import shell_words
 
 _SUFFIXES = (".yaml", ".yml")
 _MOST_READ = 1 << 20

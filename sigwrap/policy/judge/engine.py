@@ -14,10 +14,8 @@ from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.flags import Flags, flags_of
 from sigwrap.policy.judge.globs import EVERYTHING, Glob, is_glob
 from sigwrap.policy.judge.layers import deciding, weakened
-from sigwrap.policy.judge.match import Arguments, Paths, Regex
+from sigwrap.policy.judge.match import Arguments, Paths, Regex, arguments_as_paths
 from sigwrap.policy.judge.network import NetworkRules
-from sigwrap.policy.judge.path_shadow import found_at, goes_by_its_own_name, held_against
-from sigwrap.policy.judge.paths import arguments_as_paths
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     LENIENT,
@@ -44,7 +42,12 @@ from sigwrap.policy.judge.rules import (
 )
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.policy.judge.subcommand import name_for_subcommands, names_of, readings
-from sigwrap.policy.judge.system_folders import may_be_the_systems
+from sigwrap.policy.judge.system_folders import (
+    found_at,
+    goes_by_its_own_name,
+    held_against,
+    may_be_the_systems,
+)
 from sigwrap.policy.judge.tools import is_program
 
 MAX_KEPT_CANDIDATES = 1000

@@ -1,6 +1,6 @@
 """Read a request back from its event, to decide it again.
 
-mediate/exec_events.py writes the facts of a decision into the event. A log from elsewhere may hold
+exec/events.py writes the facts of a decision into the event. A log from elsewhere may hold
 anything in any field.
 """
 
@@ -11,7 +11,6 @@ from posixpath import join, normpath
 
 from sigwrap.bare import Any
 from sigwrap.events import Payload, number, text, texts
-from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.network import UNIX, Direction, Endpoint, Protocol, packed_address
 from sigwrap.policy.judge.request import (
     CommandRequest,
@@ -20,13 +19,14 @@ from sigwrap.policy.judge.request import (
     TargetType,
     with_implied,
 )
+from sigwrap.policy.judge.rules import Crowd
 
 # Version of the engine and of the facts in events. It changes when the engine decides differently
 # or the events hold other facts.
 JUDGEMENT = 1
 SEARCHED_FOLDER = "/usr/bin/"
 
-_CUT_MARK = "[...]"  # store/codec.py
+_CUT_MARK = "[...]"  # log/codec.py
 _TARGET_TYPES = {each.value: each for each in TargetType}
 _PROTOCOLS = {each.value: each for each in Protocol}
 

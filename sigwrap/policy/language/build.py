@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sigwrap.nearest import nearest_word
 from sigwrap.policy.judge.globs import BadPattern
 from sigwrap.policy.judge.match import check_regexes
 from sigwrap.policy.judge.network import (
@@ -49,6 +48,7 @@ from sigwrap.policy.language.schema import (
 )
 from sigwrap.policy.language.shapes import Checked, fields, listed, made
 from sigwrap.policy.problems import Place, Problem
+from sigwrap.text import nearest_word
 
 _QUOTING = frozenset("'\"\\")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from sigwrap.amounts import SIZES, SPANS, size_bytes, span_s
 from sigwrap.bare import Any, re
-from sigwrap.nearest import nearest_word
 from sigwrap.policy.judge.files import BENEATH, parts_of
 from sigwrap.policy.judge.globs import escape_glob
 from sigwrap.policy.judge.network import BadDestination, Destination
@@ -32,6 +31,7 @@ from sigwrap.policy.language.shapes import (
     Text,
     Word,
 )
+from sigwrap.text import nearest_word
 
 MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
 

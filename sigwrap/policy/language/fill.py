@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from posixpath import normpath
 
-from sigwrap.nearest import nearest_word
 from sigwrap.policy.judge.globs import (
     MAX_PATTERN_CHARACTERS,
     BadPattern,
@@ -19,6 +18,7 @@ from sigwrap.policy.judge.globs import (
 from sigwrap.policy.judge.match import check_regex, escape_regex
 from sigwrap.policy.language.document import Node, ScalarNode
 from sigwrap.policy.problems import Place, Problem, Severity
+from sigwrap.text import nearest_word
 
 MAX_SUBSTITUTED = 1 << 20  # characters
 

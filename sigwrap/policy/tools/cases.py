@@ -15,14 +15,7 @@ from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of
 from sigwrap.policy.judge.recorded import program_named
 from sigwrap.policy.judge.request import CommandRequest, Decision, Program, SignalRequest
-from sigwrap.policy.judge.rules import (
-    Case,
-    CommandCase,
-    FileCase,
-    NetworkCase,
-    Policy,
-    SignalCase,
-)
+from sigwrap.policy.judge.rules import Case, CommandCase, FileCase, NetworkCase, Policy, SignalCase
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.policy.problems import Problem

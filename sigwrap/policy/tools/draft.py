@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable
 from sigwrap.policy.judge.engine import is_system_file
 from sigwrap.policy.judge.globs import readable
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.tools.literal import yaml_arguments, yaml_list
+from sigwrap.text import printable
 
 COMMAND_RULES, SIGNAL_RULES = "command_rules", "signal_rules"
 NETWORK_RULES = "network_rules"

@@ -7,14 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable, shortened
 from sigwrap.policy.judge.engine import OVERRIDES, CompiledSignalRule, Engine, Facts, matching
 from sigwrap.policy.judge.environment import Kept, Removed, judge_names
 from sigwrap.policy.judge.files import CGROUP_RULE, IN_A_FOLDER, FileRules
 from sigwrap.policy.judge.layers import AnyRule, Compiled, always, held_back
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.network import Direction, Endpoint
-from sigwrap.policy.judge.path_shadow import PATH_SHADOW_RULE, what_was_found
 from sigwrap.policy.judge.request import (
     Action,
     CommandRequest,
@@ -28,8 +26,10 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import FileRule, NetworkRule, Policy, Rule
 from sigwrap.policy.judge.signals import signal_name
+from sigwrap.policy.judge.system_folders import PATH_SHADOW_RULE, what_was_found
 from sigwrap.policy.problems import Place
 from sigwrap.policy.tools.show import rule_entries
+from sigwrap.text import printable, shortened
 
 WORDS_SHOWN = 5
 _WORD_SHOWN = 80

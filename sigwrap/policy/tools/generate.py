@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sigwrap.escape import printable
 from sigwrap.events import CONNECTION_TYPES, DENIED_TYPES, Event, text
 from sigwrap.policy.judge.globs import readable
 from sigwrap.policy.judge.network import Endpoint, Protocol
@@ -38,6 +37,7 @@ from sigwrap.policy.tools.draft import (
     unused_name,
 )
 from sigwrap.policy.tools.literal import glob_of, yaml_list, yaml_word
+from sigwrap.text import printable
 
 LEARNED_EVENTS = frozenset(
     {

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable, shortened
 from sigwrap.events import DECISION_TYPES, DENIED_TYPES, Event, kind_of, text, times
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import DEFAULT_RULE, Action, Decision
@@ -18,6 +17,7 @@ from sigwrap.policy.tools.draft import SECTIONS
 from sigwrap.policy.tools.literal import yaml_word
 from sigwrap.policy.tools.show import policy_text
 from sigwrap.policy.tools.suggest import Drafts, Suggester
+from sigwrap.text import printable, shortened
 
 MOST_CHARACTERS = 150_000  # of all rules: a policy has at most 256 Ki
 _MOST_REASONS = 50

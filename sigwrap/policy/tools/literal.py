@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from posixpath import normpath
 
-from sigwrap.escape import printable
 from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS, escape_glob, is_glob, readable
+from sigwrap.text import printable
 
 _PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 # Some of these mean something only in YAML 1.1, which editors and other tools read.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable
 from sigwrap.policy.tools.draft import unused_name
 from sigwrap.policy.tools.literal import glob_of, yaml_word
+from sigwrap.text import printable
 
 
 class Pin(NamedTuple):

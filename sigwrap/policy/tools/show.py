@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
-from sigwrap.escape import printable
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import Policy, Rule
 from sigwrap.policy.language.schema import ANY, BOUNDARY, RULES, SECTIONS
 from sigwrap.policy.language.shapes import entries
+from sigwrap.text import printable
 
 _CONDITIONS = frozenset(key.name for key in ANY.keys)
 _GROUPS = {group.type: group for group in RULES.values()}

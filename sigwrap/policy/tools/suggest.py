@@ -12,13 +12,11 @@ from itertools import chain
 from typing import Any
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable
 from sigwrap.events import DENIED_TYPES, Event, Payload, text, texts
 from sigwrap.policy.judge.engine import Engine, Facts, matching
 from sigwrap.policy.judge.globs import MAX_PATTERN_CHARACTERS, Glob
 from sigwrap.policy.judge.layers import in_the_way
 from sigwrap.policy.judge.network import Endpoint
-from sigwrap.policy.judge.path_shadow import found_at, goes_by_its_own_name
 from sigwrap.policy.judge.request import (
     DEFAULT_RULE,
     Action,
@@ -31,6 +29,7 @@ from sigwrap.policy.judge.request import (
 )
 from sigwrap.policy.judge.rules import Limits
 from sigwrap.policy.judge.signals import ALL, signal_name
+from sigwrap.policy.judge.system_folders import found_at, goes_by_its_own_name
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.fill import BUILT_IN
 from sigwrap.policy.language.parse import parse_policy
@@ -54,6 +53,7 @@ from sigwrap.policy.tools.literal import (
     yaml_list,
     yaml_word,
 )
+from sigwrap.text import printable
 
 _LONGEST_PATH_SHOWN = 200
 _MOST_PROGRAMS = 20  # of one exec

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import PolicyError
-from sigwrap.escape import beginning
 from sigwrap.events import (
     CONNECTION_TYPES,
     DECISION_TYPES,
@@ -27,8 +26,8 @@ from sigwrap.events import (
     text,
     texts,
 )
+from sigwrap.log.codec import CUT
 from sigwrap.policy.judge.engine import Engine, Facts
-from sigwrap.policy.judge.limits import exceeded, used_up
 from sigwrap.policy.judge.network import Direction, NetworkRules, Protocol, reaching
 from sigwrap.policy.judge.recorded import (
     JUDGEMENT,
@@ -45,11 +44,11 @@ from sigwrap.policy.judge.request import (
     Decision,
     is_below_policies,
 )
-from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.judge.rules import Policy, exceeded, used_up
 from sigwrap.policy.language.document import Source, digest_of_texts, is_shipped
 from sigwrap.policy.language.parse import MAX_BASES, parse_policy
 from sigwrap.policy.tools.again import Again
-from sigwrap.store.codec import CUT
+from sigwrap.text import beginning
 
 BUILT_IN = "built-in rules made them, not the policy"
 MASKED = "possible secrets in them were masked"
@@ -57,7 +56,7 @@ TOO_LONG = "they were too long for the log and were cut"
 NOT_RECORDED = "the log lacks facts that the other policy needs"
 TRACED = "another program traced their caller"
 
-_MASK = "***"  # mediate/masking.py
+_MASK = "***"  # text.py
 NO_APPROVAL = "no approval came before it"
 OTHER_VERSION = "another version of sigwrap made them"
 

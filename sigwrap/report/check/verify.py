@@ -11,10 +11,9 @@ from enum import Enum
 
 from sigwrap.errors import StoreError
 from sigwrap.events import EVENT_TYPES, Event, Payload
+from sigwrap.log.codec import KEY_VARIABLE, ChainWalk, Row, decode_row, is_as_written
+from sigwrap.log.reader import Session
 from sigwrap.report.check.decisions import Reproduction
-from sigwrap.store.chain import KEY_VARIABLE, ChainWalk
-from sigwrap.store.codec import Row, decode_row, is_as_written
-from sigwrap.store.reader import Session
 
 _OTHER_IN_DATABASE = "the database and the journal differ at this row"
 _OTHERWISE_WRITTEN = "its payload is not in the form that sigwrap writes"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from sigwrap.escape import printable
 from sigwrap.events import DECISION_TYPES, EXEC_TYPES, Event, Payload, kind_of, text
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.network import reaching
@@ -22,6 +21,7 @@ from sigwrap.policy.tools.draft import Together
 from sigwrap.policy.tools.suggest import Suggester, Suggestion
 from sigwrap.report.check.decisions import NoPolicy, Redecider, recorded_policy, replaced_otherwise
 from sigwrap.report.folds.attention import what as shown
+from sigwrap.text import printable
 
 _MOST_DIFFERENCES = 1_000
 _LONGEST_NAME = 80

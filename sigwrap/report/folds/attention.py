@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import EXEC_TYPES, Event, Payload, kind_of, number, text, texts, times
 from sigwrap.outcomes import ANSWER_OF, APPROVED, AUDITED, OUTCOMES, REFUSED
 from sigwrap.policy.judge.network import Direction, reaching
@@ -21,6 +20,7 @@ from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.bounded import Latest
 from sigwrap.report.folds.steps import shell_line
 from sigwrap.report.folds.tree import CommandLine, command_line, words
+from sigwrap.text import printable, shell_words, shortened
 
 GROUPS_LIMIT = 1_000
 _CALLERS_KEPT = 5

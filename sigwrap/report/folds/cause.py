@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from sigwrap.escape import printable, shell_words
 from sigwrap.events import Payload, number
 from sigwrap.policy.judge.signals import ALL, signal_name
+from sigwrap.text import printable, shell_words
 
 _LINE_CHARACTERS = 100
 

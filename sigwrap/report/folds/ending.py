@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from sigwrap.store.reader import Session
+from sigwrap.log.reader import Session
 
 WHAT_ENDED_IT = "sigwrap was killed or could not write the log"
 

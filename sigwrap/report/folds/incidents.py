@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, number, text, texts, times
+from sigwrap.text import printable, shell_words, shortened
 
 # Events with equal sentences are one incident, whichever process they are about.
 _SENTENCES = {

@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable
+from sigwrap.errors import COMMAND_ENDED, COMMAND_NOT_RUN
 from sigwrap.events import Event, Payload
 from sigwrap.report.folds.bounded import Latest
 from sigwrap.report.folds.cause import ENDED_BY_ITSELF, Cause, Why, because, sent_to_sigwrap
 from sigwrap.report.folds.incidents import with_new_keys
-from sigwrap.status import COMMAND_ENDED, COMMAND_NOT_RUN
+from sigwrap.text import printable
 
 _FORWARDED_LIMIT = 128
 

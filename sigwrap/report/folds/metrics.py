@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable
 from sigwrap.events import DECISION_TYPES, Event, kind_of, number, times
 from sigwrap.outcomes import how_many
+from sigwrap.text import printable
 
 _BUCKETS_US = (100, 500, 1_000, 5_000, 10_000)
 _SERIES_LIMIT = 10_000  # a log that sigwrap didn't write may hold any number of labels

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import Event, Payload, number, text, texts
 from sigwrap.outcomes import ALLOWED, AUDITED, DENIED, counted
 from sigwrap.policy.presets import PRESETS
 from sigwrap.report.folds.bounded import Latest
+from sigwrap.text import printable, shell_words, shortened
 
 STEPS_KEPT = 500
 _CALLS_KEPT = 200

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable
 from sigwrap.events import EXEC_TYPES, Event, Payload, number, text
 from sigwrap.outcomes import APPROVAL_ANSWERS
 from sigwrap.policy.judge.signals import signal_number
@@ -32,6 +31,7 @@ from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.measures import Measures, Stopped, at_the_end
 from sigwrap.report.folds.tree import Process, Processes
 from sigwrap.report.forms.times import local_time
+from sigwrap.text import printable
 
 DEATHS_LISTED = 50
 

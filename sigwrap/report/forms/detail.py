@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigwrap.escape import printable, shell_words
 from sigwrap.events import (
     CONNECTION_TYPES,
     DECISION_TYPES,
@@ -21,6 +20,7 @@ from sigwrap.outcomes import ALLOWED, counted, outcome
 from sigwrap.report.folds.attention import Handed, what
 from sigwrap.report.folds.cause import sent_to_sigwrap
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident, with_new_keys
+from sigwrap.text import printable, shell_words
 
 _CHARACTERS_SHOWN = 400
 # What --follow shows besides actions that were not simply allowed, requests and deaths.

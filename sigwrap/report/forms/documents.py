@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from sigwrap.escape import printable
 from sigwrap.events import Event
+from sigwrap.log.catalog import SessionFile
 from sigwrap.report.check.decisions import Reproduction
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.attention import Group, Handed, discard_text
@@ -19,7 +19,7 @@ from sigwrap.report.folds.summary import Summary
 from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
 from sigwrap.report.forms.rules import Suggestions
 from sigwrap.report.forms.times import iso_time
-from sigwrap.store.catalog import SessionFile
+from sigwrap.text import printable
 
 REPORT_SCHEMA = "sigwrap.report/2"
 SESSIONS_SCHEMA = "sigwrap.sessions/2"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sigwrap.escape import columns_of, cut_to
+from sigwrap.text import columns_of, cut_to
 
 _NARROWEST = 16
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import text as text_of
 from sigwrap.events import texts
 from sigwrap.outcomes import DENIED
@@ -17,6 +16,7 @@ from sigwrap.report.forms.layout import PLAIN
 from sigwrap.report.forms.rules import Suggestions, policy_lines
 from sigwrap.report.forms.text import GROUPS_SHOWN, OPEN_SECTIONS, Page, TextReport
 from sigwrap.report.forms.verification import trust
+from sigwrap.text import printable, shell_words, shortened
 
 _WARNINGS_SHOWN = 9  # GitHub shows ten of a step
 _COMMAND_CHARACTERS = 200

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
-from sigwrap.escape import printable, shell_words, shortened
 from sigwrap.events import DECISION_TYPES, Event, Payload, number, text, texts, times
 from sigwrap.outcomes import ALLOWED, outcome
 from sigwrap.report.folds.attention import what
@@ -22,6 +21,7 @@ from sigwrap.report.folds.incidents import INCIDENT_TYPES
 from sigwrap.report.folds.selection import AskedAbout
 from sigwrap.report.forms.detail import detail, is_death
 from sigwrap.report.forms.verdict import News, Verdict
+from sigwrap.text import printable, shell_words, shortened
 
 _STYLES = ("colours.css", "page.css")
 # In the order in which they use each other, since they become one script.

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sigwrap.escape import printable, shell_words
 from sigwrap.events import EVENT_TYPES, Event, number, text, texts
 from sigwrap.outcomes import DENIED, counted
 from sigwrap.report.check.verify import Verification
@@ -32,6 +31,7 @@ from sigwrap.report.forms.times import ago, byte_size, local_time
 from sigwrap.report.forms.tree import tree_lines, tree_title
 from sigwrap.report.forms.verdict import News, has_file_wall, verdict
 from sigwrap.report.forms.verification import trust
+from sigwrap.text import printable, shell_words
 
 _SIGNALS_SHOWN = 15
 _FAILURES_SHOWN = 10

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from sigwrap.escape import printable, shell_words
 from sigwrap.outcomes import ALLOWED, AUDITED
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
 from sigwrap.report.forms.layout import Style, cut
+from sigwrap.text import printable, shell_words
 
 _LINES_SHOWN = 60
 _DEEPEST_INDENT = 20

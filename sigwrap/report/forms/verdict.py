@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable
+from sigwrap.errors import COMMAND_ENDED
 from sigwrap.events import text, texts
 from sigwrap.outcomes import DENIED, counted
 from sigwrap.policy.judge.files import FileRules
@@ -15,7 +15,7 @@ from sigwrap.report.folds.ending import WHAT_ENDED_IT, Ending
 from sigwrap.report.folds.incidents import with_new_keys
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms.times import local_time, span
-from sigwrap.status import COMMAND_ENDED
+from sigwrap.text import printable
 
 _FILE_WALL = "file_wall"
 

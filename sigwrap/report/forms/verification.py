@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sigwrap.escape import printable
 from sigwrap.outcomes import counted
 from sigwrap.report.check.decisions import Reproduction
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.forms.layout import PLAIN, Style
+from sigwrap.text import printable
 
 _WITHOUT_END = {
     Ending.RUNNING: "the session is running",

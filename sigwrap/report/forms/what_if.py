@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from enum import Enum
 
-from sigwrap.escape import printable
 from sigwrap.outcomes import counted
 from sigwrap.report.check.what_if import Difference, Outcome, WhatIf
 from sigwrap.report.forms.layout import PLAIN, Style, wrapped
 from sigwrap.report.forms.markdown import block, plain
 from sigwrap.report.forms.rules import policy_lines
+from sigwrap.text import printable
 
 WHAT_IF_SCHEMA = "sigwrap.what-if/1"
 

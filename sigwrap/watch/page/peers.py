@@ -11,7 +11,7 @@ first, which finds a browser at once. One thread searches for all others togethe
 after each search, so that a flood of connections cannot take a processor.
 
 A process outside all sessions that passes its connection into one, or forwards a port, lends out
-its own right, as with linux/peer.py. The cookie protects the page from those.
+its own right, as with kernel/peer.py. The cookie protects the page from those.
 
 Refusals are told on standard error and in the session that the process belongs to. Of a flood only
 a part is told."""
@@ -27,12 +27,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 
+from sigwrap.approve.control_client import ask_all
 from sigwrap.bare import NamedTuple
-from sigwrap.linux import proc_files, procfs
-from sigwrap.linux.peer import Peer, carries_more_filters_than_us, has_supervisor_above
-from sigwrap.linux.pidfd import has_ended
-from sigwrap.linux.sockets.diag import Owner, owner_of
-from sigwrap.protocols.control_client import ask_all
+from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel.peer import Peer, carries_more_filters_than_us, has_supervisor_above
+from sigwrap.kernel.pidfd import has_ended
+from sigwrap.kernel.sockets import Owner, owner_of
 
 WAY_OUT = "use sigwrap serve --socket FILE, and ssh -L 8000:FILE from another machine"
 _INSIDE = "it is in a supervised session"

@@ -19,11 +19,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from sigwrap.approve.control_protocol import is_left
 from sigwrap.errors import UsageError
-from sigwrap.escape import printable
-from sigwrap.linux.foreign_fds import refuse_descriptors
-from sigwrap.linux.peer import Peer, examine
-from sigwrap.protocols.left_sockets import is_left
+from sigwrap.kernel.peer import Peer, examine
+from sigwrap.kernel.pidfd import refuse_descriptors
+from sigwrap.text import printable
 from sigwrap.watch.board import Order
 from sigwrap.watch.page.connection import Bounds, Connection, Events, Streams
 from sigwrap.watch.page.gate import Gate

@@ -13,8 +13,8 @@ from typing import Any
 
 from sigwrap.bare import re
 from sigwrap.errors import SigwrapError
-from sigwrap.escape import printable
 from sigwrap.report.forms.page import part as shared
+from sigwrap.text import printable
 from sigwrap.watch.board import KillAll, Order
 from sigwrap.watch.page.connection import Connection, Streams
 from sigwrap.watch.page.gate import Entered, Gate, Refused

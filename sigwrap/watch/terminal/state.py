@@ -11,9 +11,9 @@ from __future__ import annotations
 from enum import Enum
 
 from sigwrap.bare import NamedTuple
-from sigwrap.escape import printable
 from sigwrap.outcomes import ALLOWED
 from sigwrap.report.folds.selection import ASKED
+from sigwrap.text import printable
 from sigwrap.watch.board import (
     ApprovalRequest,
     Approve,

@@ -15,9 +15,9 @@ import time
 import tty
 from collections.abc import Iterator, Sequence
 
+from sigwrap.approve.wording import SessionHints, store_option
 from sigwrap.bare import re
 from sigwrap.errors import SigwrapError
-from sigwrap.run.asking.wording import SessionHints, store_option
 from sigwrap.watch import actions
 from sigwrap.watch.board import KillAll, Order
 from sigwrap.watch.notify import Notifier

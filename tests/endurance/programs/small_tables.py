@@ -7,18 +7,19 @@ from __future__ import annotations
 import os
 import sys
 
+from sigwrap.approve import questions
 from sigwrap.cli.main import main
-from sigwrap.linux.execs import content
-from sigwrap.mediate import lineage, questions, signal
+from sigwrap.exec import content, repeated
 from sigwrap.policy.judge import engine
-from sigwrap.run.execs import repeated
-from sigwrap.run.recorder import Recorder
+from sigwrap.session import lineage
+from sigwrap.session.recorder import Recorder
+from sigwrap.signal import judge
 
 for module, name in (
     (lineage, "_IMAGES_KEPT"),
     (content, "_KEPT"),
     (questions, "_SETTLED_KEPT"),
-    (signal, "_REMEMBERED"),
+    (judge, "_REMEMBERED"),
     (engine, "MAX_KEPT_CANDIDATES"),
     (repeated, "_KEPT"),
 ):

@@ -2,7 +2,7 @@ import os
 import socket
 import sys
 
-from sigwrap.stub.stand_in import end_with, take_signals
+from sigwrap.record.stand_in import end_with, take_signals
 
 signals, _mask = take_signals()
 command = os.fork()

@@ -6,7 +6,7 @@ import socket
 import sys
 from pathlib import Path
 
-from sigwrap.linux import libc, peer
+from sigwrap.kernel import libc, peer
 
 NO_SUCH_OPTION = 9999
 

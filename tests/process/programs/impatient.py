@@ -3,7 +3,7 @@
 import sys
 
 from sigwrap.__main__ import main
-from sigwrap.run import remote_switch
+from sigwrap.control import remote_switch
 
 remote_switch.EVERY_S = 0.1
 sys.argv[0] = "sigwrap"

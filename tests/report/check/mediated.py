@@ -8,25 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import sigwrap
-from sigwrap.escape import beginning
+from sigwrap.approve.questions import Answer
 from sigwrap.events import QUESTION_CHARACTERS, Event
-from sigwrap.mediate import effects
-from sigwrap.mediate.exec import ExecMediator
-from sigwrap.mediate.exec_facts import ExecFacts, Unseen, not_dumpable, stalled
-from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.network import Aim, NetworkFacts, NetworkMediator
-from sigwrap.mediate.questions import Answer
-from sigwrap.mediate.signal import SignalMediator
-from sigwrap.mediate.signal_facts import AllProcesses, Group, How, SignalFacts, Unresolved
+from sigwrap.exec.facts import ExecFacts, Unseen, not_dumpable, stalled
+from sigwrap.exec.judge import ExecMediator
+from sigwrap.log.reader import Session
+from sigwrap.log.writer import SessionLog
+from sigwrap.network.judge import Aim, NetworkFacts, NetworkMediator
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.limits import Crowd
 from sigwrap.policy.judge.recorded import JUDGEMENT
 from sigwrap.policy.judge.request import AskedFact, Program, TargetType, with_implied
+from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.language.document import Source, policy_texts
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.report.check.decisions import Reproduction, ReproductionFold
-from sigwrap.store.reader import Session
-from sigwrap.store.writer import SessionLog
+from sigwrap.session import effects
+from sigwrap.session.lineage import Process
+from sigwrap.signal.facts import AllProcesses, Group, How, SignalFacts, Unresolved
+from sigwrap.signal.judge import SignalMediator
+from sigwrap.text import beginning
 from tests.mediate.transcript import OURS, facts
 
 Holding = effects.Held | effects.CannotHold

@@ -16,12 +16,7 @@ from hypothesis import strategies as st
 
 import sigwrap
 from sigwrap.events import DECISION_TYPES, Event, Payload
-from sigwrap.mediate import signal_rules
-from sigwrap.mediate.effects import CannotHold, Held, SignalTarget
-from sigwrap.mediate.exec_facts import not_dumpable, stalled
-from sigwrap.mediate.lineage import Process
-from sigwrap.mediate.signal_facts import Group, How, SignalFacts
-from sigwrap.policy.judge.limits import Crowd
+from sigwrap.exec.facts import not_dumpable, stalled
 from sigwrap.policy.judge.network import OUT_OF_RULES
 from sigwrap.policy.judge.request import (
     PROTECTS_SIGWRAP,
@@ -31,6 +26,7 @@ from sigwrap.policy.judge.request import (
     TargetType,
     with_implied,
 )
+from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.language.document import Source, policy_texts
 from sigwrap.report.check.decisions import (
     BUILT_IN,
@@ -40,6 +36,10 @@ from sigwrap.report.check.decisions import (
     ReproductionFold,
 )
 from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
+from sigwrap.session.effects import CannotHold, Held, SignalTarget
+from sigwrap.session.lineage import Process
+from sigwrap.signal import rules as signal_rules
+from sigwrap.signal.facts import Group, How, SignalFacts
 from tests.policy.test_properties import command_rules, policy, programs
 from tests.policy.test_properties import signal_rules as rules_of
 from tests.report.check.mediated import (

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
+from sigwrap.log.codec import canonical_row, chain_key, genesis, hasher, next_hash
+from sigwrap.log.reader import Session
 from sigwrap.report.check.verify import Outcome, Verification, verify_session
-from sigwrap.store.chain import chain_key, genesis, hasher, next_hash
-from sigwrap.store.codec import canonical_row
-from sigwrap.store.reader import Session
 from tests.report.conftest import Scenarios, tamper
 from tests.store.conftest import journal_of
 

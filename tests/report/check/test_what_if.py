@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from sigwrap.events import Event, Payload
-from sigwrap.mediate.network import OutOfRules
+from sigwrap.network.judge import OutOfRules
 from sigwrap.policy.judge.network import Direction, Endpoint, endpoint_of, packed_address
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.language.document import Source

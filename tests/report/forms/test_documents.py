@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import json
 
+from sigwrap.log.catalog import list_sessions
 from sigwrap.report.check.decisions import Reproduction
 from sigwrap.report.check.verify import verify_session
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.forms import documents
-from sigwrap.store.catalog import list_sessions
 from tests.report.conftest import Scenario, summarise
 
 

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from sigwrap.escape import columns_of
+from sigwrap.log.catalog import SessionFile, StoredFile
 from sigwrap.report.forms.layout import Style
 from sigwrap.report.forms.sessions import Reader, render_sessions
-from sigwrap.store.catalog import SessionFile, StoredFile
+from sigwrap.text import columns_of
 
 SECOND = 1_000_000_000
 NOW_NS = 1_763_705_000 * SECOND

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from sigwrap.errors import StoreError, UsageError
+from sigwrap.log.reader import Session
+from sigwrap.log.schema import VIEWS
 from sigwrap.report.query import QueryDatabase
-from sigwrap.store.reader import Session
-from sigwrap.store.schema import VIEWS
 from tests.report.conftest import Scenario, Scenarios, tamper
 
 Ask = Callable[..., list[tuple[Any, ...]]]

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import sqlite_utils
 
+from sigwrap.log.catalog import stored_files
+from sigwrap.log.maintenance import recover
+from sigwrap.log.reader import Session
+from sigwrap.log.schema import VIEWS, file_views
 from sigwrap.report.check.verify import Outcome, verify_session
 from sigwrap.report.query import QueryDatabase
-from sigwrap.store.catalog import stored_files
-from sigwrap.store.maintenance import recover
-from sigwrap.store.reader import Session
-from sigwrap.store.schema import VIEWS, file_views
 from tests.report.conftest import Scenario, tamper
 
 FOR_EVER = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from sigwrap.cli.main import main
-from sigwrap.linux.execs import image
-from sigwrap.linux.execs.executable import Executable
-from sigwrap.linux.execs.look import Seen
-from sigwrap.mediate.exec_facts import ExecFacts
-from sigwrap.mediate.lineage import Process
-from sigwrap.run.execs import execs
+from sigwrap.exec import handler, verify
+from sigwrap.exec.executable import Executable
+from sigwrap.exec.facts import ExecFacts
+from sigwrap.exec.look import Seen
+from sigwrap.session.lineage import Process
 
 
 def if_there_is_memory(look: Callable[..., object]) -> Any:
@@ -41,8 +40,8 @@ def difference_if_there_is_memory(pid: int, judged: Executable, **options: bool)
     return difference(pid, judged, **options)
 
 
-difference = image.difference
-image.difference = difference_if_there_is_memory
-execs.look = if_there_is_memory(execs.look)
-execs.ExecFacts = facts_if_there_is_memory  # type: ignore[assignment, misc]
+difference = verify.difference
+verify.difference = difference_if_there_is_memory
+handler.look = if_there_is_memory(handler.look)
+handler.ExecFacts = facts_if_there_is_memory  # type: ignore[assignment, misc]
 sys.exit(main(sys.argv[1:]))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigwrap.store.killswitch import State
+from sigwrap.control.killswitch import State
 from sigwrap.watch.board import (
     ApprovalRequest,
     Approve,

@@ -11,8 +11,8 @@ import time
 from collections import deque
 from contextlib import suppress
 
+from sigwrap.control.killswitch import State
 from sigwrap.errors import SessionError
-from sigwrap.store.killswitch import State
 from sigwrap.watch.board import Approve, Deny, EventLine, Interrupt, KillAll, Lift
 from sigwrap.watch.page import peers
 from sigwrap.watch.page.connection import Bounds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from sigwrap.escape import columns_of
-from sigwrap.store.killswitch import State
+from sigwrap.control.killswitch import State
+from sigwrap.text import columns_of
 from sigwrap.watch.board import ENDED, Board, EventLine
 from sigwrap.watch.terminal.drawing import Size, drawn
 from sigwrap.watch.terminal.state import ScreenState

@@ -1,0 +1,12 @@
+"""Approval requests: asked, answered and remembered.
+
+questions         pure: open and settled requests, and what a waiting caller reads
+approvals         asks, lists and answers requests while everything else goes on
+approvers         which approver can answer now; programs that could type on our terminal
+terminal_prompt   asks on the terminal, which the command uses too
+terminal_input    what the terminal's input means during a request
+wording           a request as the terminal, a list, a notification and the log show it
+control_socket    the server at the session's control socket
+control_protocol  its messages, and sockets whose session has ended
+control_client    asks all running sessions of a store at once
+"""

@@ -1,0 +1,431 @@
+"""Approval requests of a session: asked, listed and answered while everything else goes on.
+
+An answer comes from the terminal's prompt, or through the control socket from `sigwrap approve`,
+`sigwrap deny`, a screen or a page. The log has it before it takes effect. A request or an approval
+that cannot be recorded is denied.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable
+
+from sigwrap.approve.approvers import Approvers
+from sigwrap.approve.control_protocol import ControlReply, ControlRequest, refusal
+from sigwrap.approve.control_socket import ControlSocket
+from sigwrap.approve.questions import (
+    US,
+    Answer,
+    OpenRequest,
+    Question,
+    QuestionQueue,
+    Settled,
+    TooLate,
+    Unknown,
+    Verdict,
+)
+from sigwrap.approve.terminal_input import is_drawn_on_by
+from sigwrap.approve.terminal_prompt import TerminalPrompt, ring
+from sigwrap.approve.wording import (
+    LISTED_CHARACTERS,
+    SessionHints,
+    answered_payload,
+    asked_payload,
+    listed,
+    notice_of,
+    store_option,
+    until,
+)
+from sigwrap.bare import TYPE_CHECKING
+from sigwrap.errors import StoreError
+from sigwrap.events import Payload, text
+from sigwrap.kernel import procfs
+from sigwrap.kernel.peer import Peer
+from sigwrap.text import beginning
+
+if TYPE_CHECKING:
+    from sigwrap.session.session import Session
+
+__all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
+
+OnAnswer = Callable[[Answer], None]
+
+_LOOK_FOR_APPROVER_EVERY_S = 5.0
+_LONGEST_PLACE = 200
+_MOST_PID = 1 << 31  # the kernel takes no larger one
+_MOST_OPEN = 64  # each holds descriptors of the supervisor, and takes time of the approver
+_NOT_RECORDED = "it can't be recorded"
+_DRAWS = "a program that draws on the terminal does not wait"
+_EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"}
+
+
+class Approvals:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        settings, recorder = session.settings, session.recorder
+        self._loop = session.loop
+        self._recorder = recorder
+        self._mode = settings.approvals
+        self._timeout_s = settings.approval_timeout_s
+        self._unattended_timeout_s = settings.unattended_timeout_s  # where no approver would see it
+        self._notify = session.notifier()
+        self.store = os.path.dirname(os.path.dirname(os.path.abspath(recorder.log.path)))
+        self.hints = SessionHints(session.policy.name, store_option(self.store, os.environ))
+        self._queue = QuestionQueue(timeout_s=self._timeout_s, new_id=_new_id)
+        self._waiting: dict[str, OnAnswer] = {}
+        self._stopped = ""  # why no request is granted now
+        self._expires = False
+        self._looks_for_approver = False
+        self._told_of_no_socket = False
+        self._prompt = TerminalPrompt(session, self)
+        self._control = self._open_control(session)
+        has_notify = self._notify is not None
+        self._approvers = Approvers(session, self._prompt, self._control, has_notify=has_notify)
+
+    # Asking
+
+    def ask(self, question: Question, on_answer: OnAnswer) -> str:
+        """Ask for approval; return the request's id. Calls `on_answer` exactly once, maybe before
+        this returns."""
+        self._approvers.search_again_if_due()
+        now_s = time.monotonic()
+        request = self._queue.ask(question, now_s)
+        self._waiting[request.id] = on_answer
+        channels = self._channels()
+        if not self._record_asked(request, channels):
+            self._deny_unasked(request.id, _NOT_RECORDED, now_s)
+        elif (settled := self._queue.settle_from_memory(request.id, now_s)) is not None:
+            self._settle([settled])
+        elif len(self._queue.open) > _MOST_OPEN:
+            self._deny_unasked(request.id, f"{_MOST_OPEN} other requests are open already", now_s)
+        elif not channels:
+            self._deny_unasked(request.id, self._stopped or self._approvers.why_none(), now_s)
+        elif question.kind != "exec" and is_drawn_on_by(question.pid):
+            why = self._keep_for_next_attempt(question, channels, now_s)
+            self._deny_unasked(request.id, why, now_s, "at once")
+        else:
+            self._await_answer(request)
+            if self._approvers.on_terminal and self._prompt.is_there:
+                self._prompt.show(request, or_by_command="control" in channels)
+            if self._notify is None and self._approvers.on_terminal and not self._prompt.can_show:
+                ring(notice_of(request, self.store))  # a program's screen shows no request
+        return request.id
+
+    def would_wait(self, question: Question) -> bool:
+        """Return whether `ask` would leave the request open."""
+        has_room = len(self._queue.open) < _MOST_OPEN
+        return has_room and not self._queue.is_remembered(question) and bool(self._channels())
+
+    def _channels(self) -> list[str]:
+        return [] if self._stopped else self._approvers.channels()
+
+    def _record_asked(self, request: OpenRequest, channels: list[str]) -> bool:
+        payload = asked_payload(request, timeout_s=self._timeout_s, asked=channels)
+        return self._recorder.record("approval_requested", request.question.pid, payload)
+
+    def _await_answer(self, request: OpenRequest) -> None:
+        self._expire_later(request.deadline_s)
+        self._look_for_approver_later(request.asked_at_s + self._unattended_timeout_s)
+        if self._notify is not None:
+            self._notify(notice_of(request, self.store))
+
+    def _keep_for_next_attempt(self, question: Question, channels: list[str], now_s: float) -> str:
+        """Open a request for the caller's next attempt, since its screen would freeze if it waited.
+        Return why this attempt is denied."""
+        kept = self._queue.kept_for_next(question)
+        if kept is None:
+            if not question.key or not self._queue.keeps_more():
+                return _DRAWS
+            kept = self._queue.ask(question, now_s, for_next=True)
+            self._waiting[kept.id] = lambda _answer: None
+            if not self._record_asked(kept, channels):
+                self._deny_unasked(kept.id, _NOT_RECORDED, now_s)
+                return _DRAWS
+            self._await_answer(kept)
+        return f"{_DRAWS}; {self.hints.command('approve', kept.id)} allows it next time"
+
+    @property
+    def are_on_terminal(self) -> bool:
+        """Whether requests appear on the terminal."""
+        return self._approvers.can_show
+
+    def how_to_answer(self, approval_id: str) -> str:
+        """Return how the user answers an open request."""
+        request = next(each for each in self._queue.open if each.id == approval_id)
+        now_s = time.monotonic()
+        end = until(self._deadline_s(request, now_s), now_s)
+        if "control" not in self._channels():
+            return f"answer on the terminal until {end}"
+        approve, watch = self.hints.command("approve", request.id), self.hints.command("watch")
+        return f"until {end}: {approve}, or {watch}"
+
+    def notify_failed(self) -> None:
+        self._approvers.notify_failed()
+
+    def has_connected(self, pid: int) -> None:
+        """A process in the session has connected to `pid`, which is outside."""
+        self._approvers.session_connected_to(pid)
+
+    def process_ended(self, pid: int) -> None:
+        for approval_id in self._queue.kept_of(pid):
+            self.withdraw(approval_id)
+
+    def withdraw(self, approval_id: str, why: str = "its process has ended") -> None:
+        settled = self._queue.withdraw(approval_id, why, time.monotonic())
+        if settled is not None:
+            self._settle([settled])
+
+    def stop_asking(self, why: str) -> None:
+        """Deny the open requests, and all others from now on. A caller that waits for an answer
+        cannot end by a signal that it blocks, so it would hold up an interrupt."""
+        self._stopped = why
+        now_s = time.monotonic()
+        self._settle(self._queue.settle_unasked(each.id, why, now_s) for each in self._queue.open)
+
+    def ask_again(self) -> None:
+        self._stopped = ""
+
+    def look(self) -> None:
+        """Put the control socket back if another process has removed or replaced it."""
+        control = self._control
+        what = "" if control is None else control.objection()
+        if control is None or not what:
+            return
+        try:
+            control.restore()
+        except StoreError as failure:
+            if not self._told_of_no_socket:
+                self._told_of_no_socket = True
+                self._recorder.tell(
+                    f"{failure}; sigwrap approve cannot reach this session until then"
+                )
+        else:
+            self._recorder.tampered("control socket", control.path, what, "sigwrap made it again")
+
+    def close(self) -> None:
+        """Withdraw the open requests, and let go of the terminal and the socket."""
+        self._stopped = "the session ended"
+        for request in self._queue.open:
+            self.withdraw(request.id, self._stopped)
+        self._prompt.close()
+        if self._control is not None:
+            self._control.close()
+
+    @property
+    def open(self) -> tuple[OpenRequest, ...]:
+        return self._queue.open
+
+    @property
+    def holds_terminal(self) -> bool:
+        """Whether a process that stops because it reads from the terminal is continued after the
+        answer, and so is no stopped job."""
+        return self._prompt.holds_terminal
+
+    # Time
+
+    def _deadline_s(self, request: OpenRequest, now_s: float) -> float:
+        if self._approvers.will_be_seen(request.id, now_s):
+            return request.deadline_s
+        return min(request.deadline_s, request.asked_at_s + self._unattended_timeout_s)
+
+    def _expire_later(self, deadline_s: float) -> None:
+        """Set the one timer for all requests: a later one expires later."""
+        if not self._expires:
+            self._expires = True
+            self._loop.call_at(deadline_s, self._expire)
+
+    def _expire(self) -> None:
+        self._expires = False
+        self._settle(self._queue.expire(time.monotonic()))
+        if self._queue.open:
+            self._expire_later(self._queue.open[0].deadline_s)
+
+    def _look_for_approver_later(self, at_s: float) -> None:
+        if not self._looks_for_approver and at_s < math.inf:
+            self._looks_for_approver = True
+            self._loop.call_at(at_s, self._look_for_approver)
+
+    def _look_for_approver(self) -> None:
+        """Let requests expire that no approver sees; look again, since an approver may leave."""
+        self._looks_for_approver = False
+        now_s = time.monotonic()
+        why = f"no answer within {self._unattended_timeout_s:g} s, and no approver was watching"
+        unseen = [
+            each
+            for each in self._queue.open
+            if each.asked_at_s + self._unattended_timeout_s <= now_s
+            and not self._approvers.is_seen(each.id, now_s)
+        ]
+        self._settle(self._queue.settle_unasked(each.id, why, now_s, "expired") for each in unseen)
+        if self._queue.open:
+            at_s = self._queue.open[0].asked_at_s + self._unattended_timeout_s
+            again_s = now_s + min(self._unattended_timeout_s, _LOOK_FOR_APPROVER_EVERY_S)
+            self._look_for_approver_later(max(at_s, again_s))
+
+    # Answers
+
+    def on_terminal_answer(self, approval_id: str, verdict: Verdict) -> None:
+        if verdict is not Verdict.NO and self._approvers.search_again() is not None:
+            request = self._queue.find(approval_id)
+            if request is not None:
+                self._prompt.show(request, or_by_command=self._approvers.by_control)
+            return
+        self._approvers.note_answer()
+        self._answer(approval_id, verdict, by="the terminal", message="")
+
+    def _answer(
+        self, approval_id: str, verdict: Verdict, *, by: str, message: str
+    ) -> tuple[Settled, ...] | TooLate | Unknown:
+        """Return what was settled; an approval that cannot be recorded is a denial."""
+        now_s = time.monotonic()
+        found = self._queue.answer(approval_id, verdict, by=by, message=message, now_s=now_s)
+        return found if isinstance(found, TooLate | Unknown) else self._settle(found)
+
+    def _deny_unasked(
+        self, approval_id: str, why: str, now_s: float, reason: str = "nobody"
+    ) -> None:
+        self._settle([self._queue.settle_unasked(approval_id, why, now_s, reason)])
+
+    def _settle(self, all_settled: Iterable[Settled]) -> tuple[Settled, ...]:
+        done = tuple(self._recorded(settled) for settled in all_settled)
+        for settled in done:
+            self._prompt.withdraw(settled.id)
+        for settled in done:
+            self._waiting.pop(settled.id)(settled.answer)
+        return done
+
+    def _recorded(self, settled: Settled) -> Settled:
+        event = _EVENT_OF_REASON.get(settled.answer.reason, "approval_denied")
+        is_written = self._recorder.record(event, settled.question.pid, answered_payload(settled))
+        if is_written or not settled.answer.granted:
+            return settled
+        self._queue.forget_always(settled.question)
+        why = f"granted, but {_NOT_RECORDED}"
+        denied = Answer(granted=False, by=US, message=why, reason="denied")
+        return settled._replace(answer=denied, always=False, remembered=False)
+
+    # The control socket
+
+    def _open_control(self, session: Session) -> ControlSocket | None:
+        try:
+            return ControlSocket(session, self)
+        except StoreError:
+            return None  # each request says who can answer it
+
+    def refused(self, peer: Peer) -> None:
+        payload: Payload = {
+            "reason": peer.objection,
+            "peer_pid": peer.pid,
+            "peer_uid": peer.uid,
+            "peer_cmd": peer.command,
+            "inside_session": peer.inside_session,
+        }
+        self._recorder.record("control_refused", peer.pid, payload)
+
+    def on_request(self, request: ControlRequest, peer: Peer) -> ControlReply:
+        ours = self._recorder.log.session_id
+        if request.get("session_id", ours) != ours:  # the socket may have been renamed
+            return refusal("another", f"this is session {ours}")
+        match request:
+            case {"do": "list"}:
+                return self._list(peer, is_a_look=request.get("look") is not False)
+            case {"do": "show", "id": str(approval_id)}:
+                return self._show(approval_id)
+            case {"do": "refused", "pid": int(pid)}:
+                return self._refused_elsewhere(pid, text(request.get("where")))
+            case {"do": "approve", "id": str(approval_id)}:
+                verdict = Verdict.ALWAYS if request.get("always") is True else Verdict.ONCE
+                return self._answer_by_control(approval_id, verdict, peer, "")
+            case {"do": "deny", "id": str(approval_id)}:
+                message = text(request.get("message"))
+                return self._answer_by_control(approval_id, Verdict.NO, peer, message)
+            case {"do": "signal" | "signal-outcome"}:
+                return self._session.agent_signals.on_request(
+                    request, peer, lambda: self._is_typed(peer)
+                )
+            case _:
+                return refusal(
+                    "bad-request", "unknown request: use list, show, approve, deny or signal"
+                )
+
+    def _list(self, peer: Peer, *, is_a_look: bool) -> ControlReply:
+        now_s = time.monotonic()
+        if is_a_look:
+            self._approvers.note_look(now_s)
+        return {
+            "ok": True,
+            "session_id": self._recorder.log.session_id,
+            "requests": [self._listed(each, now_s) for each in self._queue.open],
+            "typed": bool(self._queue.open) and self._approvers.types_for(peer),
+            **self._session.how_it_stands(),
+        }
+
+    def _refused_elsewhere(self, pid: int, where: str) -> ControlReply:
+        """Record that a process of this session connected to a page of the user."""
+        is_ours = 0 < pid < _MOST_PID and self._session.is_inside(pid)
+        if is_ours:
+            why = f"it is in a supervised session, and connected to {where[:_LONGEST_PLACE]}"
+            self.refused(Peer(pid, os.geteuid(), procfs.command_line(pid), why, True))
+        return {"ok": True, "recorded": is_ours}
+
+    def _show(self, approval_id: str) -> ControlReply:
+        """Return one request, uncut."""
+        now_s = time.monotonic()
+        if (found := self._queue.find(approval_id)) is None:
+            return self._no_such(approval_id)
+        self._approvers.note_look(now_s)
+        request = self._listed(found, now_s, full=True)
+        return {"ok": True, "request": request, **self._session.how_it_stands()}
+
+    def _listed(self, request: OpenRequest, now_s: float, *, full: bool = False) -> Payload:
+        deadline_s = self._deadline_s(request, now_s)
+        return listed(request, self.hints.policy, now_s, deadline_s, full=full)
+
+    def _no_such(self, approval_id: str) -> ControlReply:
+        ids = [request.id for request in self._queue.open]
+        return refusal("unknown-id", f"there is no request {approval_id}", open=ids)
+
+    def _is_typed(self, peer: Peer) -> bool:
+        """Return whether the session may have typed it, and record that as an attempt."""
+        self._approvers.search_again()
+        is_typed = self._approvers.types_for(peer)
+        if is_typed:
+            why = "the session may have typed this itself"
+            self.refused(peer._replace(objection=why))
+        return is_typed
+
+    def _answer_by_control(
+        self, approval_id: str, verdict: Verdict, peer: Peer, message: str
+    ) -> ControlReply:
+        if not self._approvers.by_control:
+            return refusal(
+                "not-taken",
+                f"this session runs with --approvals {self._mode.value}: it accepts no answer here",
+            )
+        if verdict is not Verdict.NO and self._is_typed(peer):
+            why = "the session may have typed this itself: approve it on another terminal"
+            return refusal("typed", why)
+        self._approvers.note_answer()
+        by = f"uid {peer.uid}, pid {peer.pid}"
+        found = self._answer(approval_id, verdict, by=by, message=message)
+        match found:
+            case Unknown():
+                return self._no_such(approval_id)
+            case TooLate(how=how):
+                return refusal("late", f"too late: {approval_id} was {how}")
+            case _:
+                first = found[0]
+                return {
+                    "ok": True,
+                    "granted": first.answer.granted,
+                    "always": first.always,
+                    "message": first.answer.message,
+                    "what": beginning(first.question.what, LISTED_CHARACTERS),
+                    "settled": [settled.id for settled in found],
+                }
+
+
+def _new_id() -> str:
+    return os.urandom(3).hex()

@@ -1,0 +1,376 @@
+"""Tells which approver can answer a request now.
+
+That is the user on the terminal, unless the session could type there, or an approver through the
+control socket. A request that no approver would see is denied early, so that its caller does not
+wait in vain.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from sigwrap.approve.control_socket import ControlSocket
+from sigwrap.approve.terminal_prompt import TerminalPrompt
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
+from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel.peer import Peer, carries_more_filters_than_us
+from sigwrap.kernel.sockets import listening_at, peer_of
+from sigwrap.session.settings import ApprovalMode as Mode
+
+if TYPE_CHECKING:
+    from sigwrap.session.session import Session
+
+_ON_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
+_BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
+_LOOK_AGAIN_EVERY_S = 1.0
+_HELP = "see sigwrap help approvals"
+
+
+class Approvers:
+    def __init__(
+        self,
+        session: Session,
+        prompt: TerminalPrompt,
+        control: ControlSocket | None,
+        *,
+        has_notify: bool,
+    ) -> None:
+        self._session = session
+        self._mode = session.settings.approvals
+        self._unattended = session.is_unattended
+        self._has_notify = has_notify
+        # How long an approver that listed the requests counts as watching.
+        self._look_lasts_s = session.settings.approval_timeout_s
+        self._prompt = prompt
+        self._control = control
+        self._walled = session.facts.walls.domain
+        self._found: Found | None = None  # None before the first search
+        self._search_again_s = 0.0
+        self._looked_until_s = 0.0
+        self._has_answered = False
+
+    # Where an answer can come from
+
+    def channels(self) -> list[str]:
+        if not self._is_attended:
+            return []
+        found = []
+        if self.on_terminal and self._prompt.is_there and not self._why_not_here():
+            found.append("terminal")
+        if self.by_control and self._control is not None:
+            found.append("control")
+        return found
+
+    def why_none(self) -> str:
+        if self._mode is Mode.DENY:
+            return "this session runs with --approvals deny"
+        if self._mode is Mode.CONTROL:
+            return "there is no control socket to answer through"
+        if self._unattended:
+            return f"$CI is set ({_HELP})"
+        if not self._prompt.is_there:
+            return f"there is no terminal ({_HELP})"
+        return f"processes in the session could type the answer: {self._why_not_here()}"
+
+    @property
+    def on_terminal(self) -> bool:
+        return self._mode in _ON_TERMINAL and not self._unattended
+
+    @property
+    def by_control(self) -> bool:
+        return self._mode in _BY_CONTROL
+
+    @property
+    def can_show(self) -> bool:
+        """Whether requests appear on the terminal."""
+        return self.on_terminal and self._prompt.can_show
+
+    @property
+    def _is_attended(self) -> bool:
+        """`--approvals control` says that an approver answers."""
+        if self._mode is Mode.AUTO and self._is_watched:
+            return True
+        return self._mode not in _ON_TERMINAL or (not self._unattended and self._prompt.is_there)
+
+    # Whether a request is seen
+
+    @property
+    def _is_watched(self) -> bool:
+        """Whether a screen or a page is open, or --notify reports each request."""
+        return self._has_notify or (self._control is not None and self._control.is_attended)
+
+    def is_seen(self, approval_id: str, now_s: float) -> bool:
+        return (
+            self._prompt.has_shown(approval_id)
+            or self._has_answered
+            or now_s < self._looked_until_s
+            or self._is_watched
+        )
+
+    def will_be_seen(self, approval_id: str, now_s: float) -> bool:
+        """Whether it is seen, or about to be written on the terminal."""
+        return self.can_show or self.is_seen(approval_id, now_s)
+
+    def note_answer(self) -> None:
+        self._has_answered = True
+
+    def note_look(self, now_s: float) -> None:
+        self._looked_until_s = now_s + self._look_lasts_s
+
+    def notify_failed(self) -> None:
+        self._has_notify = False
+
+    # Whether the session could type the answer
+
+    def typist(self) -> Typist | None:
+        """Return the program that could type an answer for the session, if there is one."""
+        if self._found is None:
+            self._found = find_typist(walled=self._walled, keeps=self._keeps_from)
+            if self._found.typist is not None:
+                self._prompt.ask_elsewhere(self._found.typist.why)
+        return self._found.typist
+
+    def search_again(self) -> Typist | None:
+        """Search once more if there is a multiplexer: its clients come and go."""
+        if self._found is not None and self._found.multiplexers:
+            self._found = None
+        return self.typist()
+
+    def search_again_if_due(self) -> None:
+        """Search at most for a twentieth of the time: a search reads all of /proc."""
+        now_s = time.monotonic()
+        if self._found is not None and now_s >= self._search_again_s:
+            self.search_again()
+            ended_s = time.monotonic()
+            self._search_again_s = now_s + max(_LOOK_AGAIN_EVERY_S, 20 * (ended_s - now_s))
+
+    def session_connected_to(self, pid: int) -> None:
+        """Stop asking on the terminal if `pid` is the multiplexer that drives it."""
+        if self._found is not None and pid in self._found.multiplexers:
+            why = f"the session has connected to {procfs.comm(pid)} and may type here"
+            self._found = Found(Typist(pid, why))
+            self._prompt.ask_elsewhere(why)
+
+    def types_for(self, peer: Peer) -> bool:
+        """Return whether the session could type on the terminal of `peer`."""
+        typist = self.typist()
+        return typist is not None and typist.pid != 0 and types_for(peer.pid, typist.pid)
+
+    def _why_not_here(self) -> str:
+        typist = self.typist()
+        return self._prompt.not_here if typist is None else typist.why
+
+    def _keeps_from(self, sockets: Sequence[str]) -> bool:
+        """Return whether the policy keeps the session from all of the sockets, and there is one."""
+        return bool(sockets) and all(map(self._session.keeps_from, sockets))
+
+
+# Programs through which the session could type on our terminal, as if it were the user.
+
+_MULTIPLEXERS = {"tmux": "TMUX", "screen": "STY", "SCREEN": "STY", "zellij": "ZELLIJ"}
+_TYPISTS = (*_MULTIPLEXERS, "dtach", "abduco", "shpool", "wezterm", "nvim", "emacs")
+_RECORDERS = ("script", "asciinema", "ttyrec")
+_RELAYS = (*_RECORDERS, "sudo", "su", "expect", "unbuffer", "systemd-run", "rlwrap")
+_VARIABLES = (
+    *dict.fromkeys(_MULTIPLEXERS.values()),
+    *("ABDUCO_SESSION", "WEZTERM_UNIX_SOCKET", "KITTY_LISTEN_ON", "NVIM", "INSIDE_EMACS"),
+)
+_PSEUDO_TERMINALS = range(136, 144)
+_YAMA = "/proc/sys/kernel/yama/ptrace_scope"
+# Processor time: 60,000 descriptors took 0.3 to 0.5 s, and the session could open any number.
+_SEARCH_AT_MOST_S = 0.5
+_MOST_TERMINALS = 16
+_LOOKS = 3  # for the clients of a multiplexer
+_SOCKET = "socket:["
+
+
+class Typist(NamedTuple):
+    pid: int  # 0 if only a variable shows it
+    why: str
+
+
+class Found(NamedTuple):
+    typist: Typist | None  # None if only the user can type
+    # The policy denies their sockets to the session; a connection to one would make it a typist.
+    multiplexers: frozenset[int] = frozenset()
+
+
+class _TooMany(Exception):
+    pass
+
+
+class _Holders:
+    """The processes that hold the other ends of pseudo-terminals, and unix sockets.
+
+    Searches readable processes only: the session can read no others either.
+    """
+
+    def __init__(self) -> None:
+        self._of_terminal: dict[int, list[int]] = {}  # by its index
+        self.of_socket: dict[int, list[int]] = {}  # by its inode
+        until_s = time.thread_time() + _SEARCH_AT_MOST_S
+        for pid in proc_files.all_pids():
+            for position, (fd, link) in enumerate(_descriptors(pid)):
+                if position % 100 == 0 and time.thread_time() > until_s:
+                    raise _TooMany
+                if link.startswith(_SOCKET):
+                    self.of_socket.setdefault(int(link[len(_SOCKET) : -1]), []).append(pid)
+                elif link.endswith("/ptmx") and (index := _terminal_index(pid, fd)) is not None:
+                    self._of_terminal.setdefault(index, []).append(pid)
+
+    def of_terminal(self, terminal: int) -> list[int]:
+        return self._of_terminal.get(os.minor(terminal), [])
+
+
+def find_typist(*, walled: bool, keeps: Callable[[Sequence[str]], bool]) -> Found:
+    """Find a program that can type on the terminal for the session.
+
+    `walled`: the session is in a Landlock domain. `keeps`: the policy keeps the session from
+    connecting to these unix sockets.
+    """
+    terminals, looked_at = [procfs.controlling_terminal(os.getpid())], set[int]()
+    multiplexers, variables = set[int](), set(_VARIABLES)
+    try:
+        holders = _Holders()
+        while terminals:
+            terminal = terminals.pop()
+            if terminal is None or terminal in looked_at or not _is_pseudo(terminal):
+                continue
+            looked_at.add(terminal)
+            if len(looked_at) > _MOST_TERMINALS:
+                raise _TooMany
+            for pid in holders.of_terminal(terminal) or _presumed_holder(terminal):
+                name = procfs.comm(pid)
+                program = name.partition(":")[0]
+                is_kept = program in _MULTIPLEXERS and keeps(_listening_sockets(pid))
+                if objection := _objection(pid, name, walled, is_kept=is_kept):
+                    return Found(Typist(pid, objection))
+                if is_kept:
+                    multiplexers.add(pid)
+                    variables.discard(_MULTIPLEXERS[program])
+                    clients = _clients_of(pid, holders)
+                    if clients is None or any(map(_may_be_inside, clients)):
+                        return Found(Typist(pid, f"the session may be connected to {program}"))
+                    terminals += map(procfs.controlling_terminal, clients)
+                elif name in _RELAYS:
+                    terminals.append(procfs.controlling_terminal(pid))
+    except _TooMany:
+        why = "too many open descriptors to find the program that drives this terminal"
+        return Found(Typist(0, why))
+    for variable in sorted(variables):
+        if os.environ.get(variable):
+            why = f"${variable} is set, so a process in the session may type on this terminal"
+            return Found(Typist(0, why))
+    return Found(None, frozenset(multiplexers))
+
+
+def types_for(pid: int, typist: int) -> bool:
+    """Return whether `typist` holds the other end of the terminal of `pid`, or started `pid`."""
+    terminal = procfs.controlling_terminal(pid)
+    above = procfs.stat(pid)
+    while above is not None and above.pid > 1:
+        if above.pid == typist:
+            return True
+        above = procfs.stat(above.ppid)
+    try:
+        return terminal is not None and typist in _Holders().of_terminal(terminal)
+    except _TooMany:
+        return True
+
+
+def _objection(pid: int, name: str, walled: bool, *, is_kept: bool) -> str:
+    if not _is_within_reach(pid):
+        return ""
+    if name.startswith(_TYPISTS) and not is_kept:
+        return f"{name.partition(':')[0]} lets processes in the session type on this terminal"
+    if name in _RECORDERS:
+        return f"{name} records this terminal to a file that processes in the session may read"
+    if pid not in (os.getpid(), os.getppid()) and carries_more_filters_than_us(pid):
+        return f"{name} (pid {pid}) drives this terminal and is in a session"
+    if not walled and not _only_descendants_are_traced():
+        return f"a process in the session could take this terminal over from {name} (pid {pid})"
+    return ""
+
+
+def _listening_sockets(pid: int) -> list[str]:
+    """Return the unix sockets at which a process accepts connections, as far as readable."""
+    return [name for number in _sockets_of(pid) if (name := listening_at(number))]
+
+
+def _clients_of(pid: int, holders: _Holders) -> set[int] | None:
+    """Return the processes at the other ends of a process's unix sockets.
+
+    None if no process holds one of them, such as a socket that is being handed over.
+    """
+    clients, unheld = set[int](), set[int]()
+    for look in range(_LOOKS):
+        if look:
+            holders = _Holders()  # a client may have come or gone
+        missing = set[int]()
+        for number in _sockets_of(pid):
+            if peer := peer_of(number):
+                clients.update(holders.of_socket.get(peer, ()))
+                if peer not in holders.of_socket:
+                    missing.add(number)
+        unheld = missing & unheld if look else missing
+        if not unheld:
+            return clients - {pid}
+    return None
+
+
+def _may_be_inside(pid: int) -> bool:
+    """Return whether it may be in a session, or is ours: the command inherits our descriptors."""
+    is_ours = pid in (os.getpid(), os.getppid())
+    may_be = is_ours or carries_more_filters_than_us(pid)
+    found = procfs.stat(pid)  # last, because the above is unreliable for a process that has ended
+    return may_be and found is not None and not found.has_ended
+
+
+def _sockets_of(pid: int) -> list[int]:
+    links = (link for _, link in _descriptors(pid))
+    return [int(link[len(_SOCKET) : -1]) for link in links if link.startswith(_SOCKET)]
+
+
+def _is_within_reach(pid: int) -> bool:
+    us = os.geteuid()
+    try:
+        return us in (0, proc_files.file_status(f"/proc/{pid}").st_uid)
+    except OSError:
+        return False
+
+
+def _only_descendants_are_traced() -> bool:
+    return int(proc_files.contents(_YAMA) or 0) > 0 and os.geteuid() != 0
+
+
+def _is_pseudo(terminal: int) -> bool:
+    return os.major(terminal) in _PSEUDO_TERMINALS
+
+
+def _descriptors(pid: int) -> Iterator[tuple[str, str]]:
+    try:
+        fds = proc_files.names(f"/proc/{pid}/fd")
+    except OSError:
+        return
+    for fd in fds:
+        try:
+            yield fd, proc_files.link(f"/proc/{pid}/fd/{fd}")
+        except OSError:
+            continue  # it was closed
+
+
+def _terminal_index(pid: int, fd: str) -> int | None:
+    found = (proc_files.contents(f"/proc/{pid}/fdinfo/{fd}") or b"").partition(b"\ntty-index:\t")[2]
+    return int(found.split()[0]) if found else None
+
+
+def _presumed_holder(terminal: int) -> list[int]:
+    """Return the process that started the terminal's programs, for an unreadable holder (sudo)."""
+    found = procfs.stat(os.getpid())
+    while found is not None and found.ppid > 1:
+        if procfs.controlling_terminal(found.ppid) != terminal:
+            return [found.ppid]
+        found = procfs.stat(found.ppid)
+    return []

@@ -1,0 +1,221 @@
+"""An approval request in its forms: on the terminal, in a list, in a notification, in the log.
+
+Text for a terminal cannot move the cursor, and says where it was cut.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+from sigwrap.approve.questions import OpenRequest, Question, Settled, named_rule, wants
+from sigwrap.bare import NamedTuple
+from sigwrap.errors import StoreError
+from sigwrap.events import QUESTION_CHARACTERS, Payload
+from sigwrap.front.messages import Notice
+from sigwrap.log.codec import json_size
+from sigwrap.log.folder import default_store
+from sigwrap.text import beginning, note_on_order, printable, rows, shell_words
+
+LISTED_CHARACTERS = 4_000
+_MASKED_CHARACTERS = 500
+_START_SHOWN = 1_500
+_END_SHOWN = 200
+_FILES_SHOWN = 6
+_LONGEST_NOTICE = 500
+_PATH_SHOWN = 150  # either end of a longer one
+_LONGEST_EXEC = 2_048  # of JSON
+
+
+class SessionHints(NamedTuple):
+    """What a request says of its session: the policy, and commands that reach it."""
+
+    policy: str
+    store: str = ""  # `--store DIR`, if the bare commands would look elsewhere
+
+    def command(self, *words: str) -> str:
+        return " ".join(("sigwrap", *words, *([self.store] if self.store else [])))
+
+
+def store_option(store: str, env: Mapping[str, str]) -> str:
+    """Return `--store DIR`, or nothing if another terminal would find this store without it.
+
+    $SIGWRAP_STORE may not be set there.
+    """
+    elsewhere = {name: value for name, value in env.items() if name != "SIGWRAP_STORE"}
+    try:
+        if store == os.path.abspath(default_store(elsewhere)):
+            return ""
+    except StoreError:
+        pass
+    return f"--store {shell_words([store])}"
+
+
+def until(deadline_s: float, now_s: float) -> str:
+    """Return the time of day of a deadline."""
+    left_s = max(0.0, deadline_s - now_s)
+    return time.strftime("%H:%M:%S", time.localtime(time.time() + left_s))
+
+
+def lines_of(
+    request: OpenRequest, session: SessionHints, now_s: float, columns: int = 0
+) -> list[str]:
+    """Return the request for a terminal of so many columns; 0 if it does not say."""
+    question = request.question
+    what = printable(question.what)
+    lines = [
+        f"sigwrap: request {request.id}: {shell_words([question.process])} ({question.pid}) "
+        f"{wants(question.kind)}",
+        f"    {beginning(what, _START_SHOWN)}",
+    ]
+    if len(what) > _START_SHOWN:
+        lines.append(f"    its last characters: {what[-_END_SHOWN:]}")
+    details = detail_lines(
+        lines,
+        files=_file_names(question.files),
+        folder=_path(question.folder) if question.folder else "",
+        **{
+            name: beginning(printable(text), _START_SHOWN)
+            for name, text in _texts_of(question).items()
+        },
+    )
+    lines += [f"  {line}" for line in details]
+    lines = [row for line in lines for row in rows(line, columns)]
+    if _is_cut(question):
+        lines.append(f"  in full: {session.command('watch', '--full', request.id)}")
+    left_s = max(0.0, request.deadline_s - now_s)
+    return [
+        *lines,
+        f"  {rule_line(question.rule, session.policy, question.message)}",
+        f"  expires at {until(request.deadline_s, now_s)}, in {left_s:.0f} s; then it is denied",
+    ]
+
+
+def detail_lines(
+    above: Sequence[str], *, files: str, runs: str, loads: str, folder: str, note: str
+) -> list[str]:
+    """Return the printable lines below the command; the last may warn of the order of its letters
+    and of those `above`."""
+    details = {"file": files, "runs": runs, "loads": loads, "directory": folder, "note": note}
+    lines = [f"{name} {text}" for name, text in details.items() if text]
+    if order := note_on_order((*above, *lines)):
+        lines.append(f"note {order}")
+    return lines
+
+
+def rule_line(rule: str, policy: str, message: str) -> str:
+    because = f": {printable(message)}" if message else ""
+    return f"{printable(named_rule(rule, policy))}{because}"
+
+
+def _texts_of(question: Question) -> dict[str, str]:
+    return {"runs": question.runs, "loads": question.loads, "note": question.note}
+
+
+def _file_names(files: Sequence[str]) -> str:
+    shown = [_path(file) for file in files[:_FILES_SHOWN]]
+    rest = len(files) - len(shown)
+    return ", then ".join([*shown, f"{rest} more"] if rest else shown)
+
+
+def _path(path: str) -> str:
+    if not _is_long(path):
+        return shell_words([path])
+    start, end = shell_words([path[:_PATH_SHOWN]]), shell_words([path[-_PATH_SHOWN:]])
+    return f"{start} ... {len(path) - 2 * _PATH_SHOWN} more characters ... {end}"
+
+
+def _is_long(path: str) -> bool:
+    return len(path) > 3 * _PATH_SHOWN
+
+
+def _is_cut(question: Question) -> bool:
+    texts = (question.what, *_texts_of(question).values())
+    return (
+        any(len(printable(text)) > _START_SHOWN for text in texts)
+        or any(_is_long(path) for path in (*question.files, question.folder))
+        or len(question.files) > _FILES_SHOWN
+    )
+
+
+def notice_of(request: OpenRequest, store: str) -> Notice:
+    """Return the notification, without secrets: other users can read a process's variables."""
+    question = request.question
+    what = f"{question.process} {wants(question.kind)}: {question.masked or question.what}"
+    return Notice(
+        id=request.id,
+        question=printable(beginning(what, _LONGEST_NOTICE)),
+        rule=printable(question.rule[:_LONGEST_NOTICE]),
+        store=store,
+    )
+
+
+def listed(
+    request: OpenRequest, policy: str, now_s: float, deadline_s: float, *, full: bool = False
+) -> Payload:
+    """Return the request as the control socket lists it, uncut if `full`. The request is denied at
+    `deadline_s`, on the same clock as `now_s`."""
+    question = request.question
+    texts = {"what": question.what, "runs": question.runs, "loads": question.loads}
+    cut = {name: beginning(text, LISTED_CHARACTERS) for name, text in texts.items()}
+    return {
+        "id": request.id,
+        "kind": question.kind,
+        "pid": question.pid,
+        "process": question.process,
+        "depth": question.depth,
+        **(texts if full else cut),
+        "masked": beginning(question.masked or question.what, _MASKED_CHARACTERS),
+        "is_cut": not full and cut != texts,
+        "files": question.files,
+        "folder": question.folder,
+        "note": question.note,
+        "rule": question.rule,
+        "policy": policy,
+        "message": question.message,
+        "may_always": bool(question.key),
+        "waited_s": round(now_s - request.asked_at_s, 1),
+        "expires_in_s": max(0.0, round(deadline_s - now_s, 1)),
+    }
+
+
+def asked_payload(request: OpenRequest, *, timeout_s: float, asked: list[str]) -> Payload:
+    question = request.question
+    has_room = question.request is not None and json_size(question.request) <= _LONGEST_EXEC
+    return {
+        **_payload(request.id, question),
+        "comm": question.process,
+        "depth": question.depth,
+        "runs": beginning(question.masked_runs, QUESTION_CHARACTERS),
+        "loads": beginning(question.masked_loads, QUESTION_CHARACTERS),
+        "files": question.files,
+        "cwd": question.folder,
+        "note": question.note,
+        "timeout_s": timeout_s,
+        "asked": asked,
+        # A long one would make the log cut `what`, which an answer is compared with.
+        **({"exec": question.request} if has_room else {}),
+    }
+
+
+def answered_payload(settled: Settled) -> Payload:
+    return {
+        **_payload(settled.id, settled.question),
+        **({"remembered": True} if settled.remembered else {}),
+        "reason": settled.answer.reason,
+        "by": settled.answer.by,
+        "always": settled.always,
+        "answer": settled.answer.message,
+        "waited_ms": round(settled.waited_s * 1000),
+    }
+
+
+def _payload(approval_id: str, question: Question) -> Payload:
+    return {
+        "approval_id": approval_id,
+        "kind": question.kind,
+        "what": beginning(question.masked or question.what, QUESTION_CHARACTERS),
+        "rule_name": question.rule,
+        "message": question.message,
+    }

@@ -1,0 +1,168 @@
+"""The loop's side of the remote kill switch: a URL that is polled every 10 s, and may kill the run.
+
+A thread polls, since a name server, a file or the server decides how long that takes. The loop's
+own clock decides which polls are missed: a thread that never comes back is a row of missed polls.
+The thread starts before the command does. It has a descriptor table of its own, so the next poll
+gets its socket however many processes the command makes the supervisor hold.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import stat
+import time
+from collections.abc import Iterator, Mapping
+
+from sigwrap.bare import TYPE_CHECKING
+from sigwrap.control.remote_poll import WITHIN_S, File, poll_of, read_address
+from sigwrap.control.remote_steps import (
+    Answer,
+    Kill,
+    Killed,
+    Missed,
+    RecordMissed,
+    RecordReached,
+    RemoteSwitchState,
+    TellNeverReached,
+)
+from sigwrap.errors import SessionError
+from sigwrap.kernel import proc_files
+from sigwrap.kernel.descriptors import have_own_table
+from sigwrap.session.run_end import SwitchedOff
+
+if TYPE_CHECKING:
+    from sigwrap.session.session import Session
+
+EVERY_S = 10.0
+_GIVE_UP_AFTER_S = WITHIN_S + 0.5  # the thread itself gives up first, and knows why
+_MOST_PARTS = 1000  # of a path, with those of the links on it
+
+
+class RemoteSwitch:
+    def __init__(
+        self, url: str, where: str, *, environment: Mapping[bytes, bytes], fail_closed: bool
+    ) -> None:
+        """`where`: the option or variable that had the URL. Raises SigwrapError if no poll of it
+        could ever succeed."""
+        self._address = read_address(url, where)
+        self._poll = poll_of(self._address, environment)
+        self._state = RemoteSwitchState(self._address.shown, fail_closed=fail_closed)
+        self.has_killed = False
+        self._is_awaited = False  # the loop still waits for the answer of this period
+        self._is_thread_idle = True
+        self._answer: Answer  # the thread's last one
+        self._wanted_fd = self._answered_fd = -1
+
+    @property
+    def gaps(self) -> list[str]:
+        """What the session's log lists as missing. Root can write every file, and knows it."""
+        if not isinstance(self._address, File) or os.geteuid() == 0:
+            return []
+        if any(map(_is_writable, _ways_to(self._address.path))):
+            return [f"the kill switch {self._address.shown}: the command can write to it too"]
+        return []
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether the thread may be in a read of a file that nothing can interrupt."""
+        return isinstance(self._address, File) and not self._is_thread_idle
+
+    def start_thread(self) -> None:
+        """Raises SessionError."""
+        self._wanted_fd = os.eventfd(0, os.EFD_CLOEXEC)
+        self._answered_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        try:
+            _thread.start_new_thread(self._poll_whenever_wanted, ())
+        except RuntimeError as failure:
+            raise SessionError(
+                f"cannot poll the remote kill switch: {failure}", "check ulimit -u and -v"
+            ) from failure
+
+    def begin(self, session: Session) -> None:
+        self._loop = session.loop
+        self._recorder = session.recorder
+        self._ending = session.ending
+        self._loop.watch(self._answered_fd, self._on_answered)
+        self._start_period()
+
+    def _start_period(self) -> None:
+        self._is_awaited = True
+        if self._is_thread_idle:
+            self._is_thread_idle = False
+            os.eventfd_write(self._wanted_fd, 1)
+        now_s = time.monotonic()
+        self._loop.call_at(now_s + _GIVE_UP_AFTER_S, self._give_up)
+        self._loop.call_at(now_s + EVERY_S, self._start_period)
+
+    def _on_answered(self, _happened: int) -> None:
+        try:
+            os.eventfd_read(self._answered_fd)
+        except BlockingIOError:
+            return  # a turn of the loop within this one took the answer
+        self._is_thread_idle = True
+        if self._is_awaited or isinstance(self._answer, Killed):  # a kill is never too late
+            self._is_awaited = False
+            self._take(self._answer)
+
+    def _give_up(self) -> None:
+        if self._is_awaited:
+            self._is_awaited = False
+            self._take(Missed("the poll does not return"))
+
+    def _take(self, answer: Answer) -> None:
+        url = self._address.shown
+        for step in self._state.on(answer):
+            match step:
+                case RecordMissed(reason=reason, in_a_row=count):
+                    payload = {"url": url, "reason": reason, "count": count}
+                    self._recorder.record("killswitch_missed", os.getpid(), payload)
+                case RecordReached(missed=missed):
+                    payload = {"url": url, "missed": missed}
+                    self._recorder.record("killswitch_reached", os.getpid(), payload)
+                case TellNeverReached(reason=reason):
+                    self._recorder.tell(
+                        f"cannot reach the remote kill switch {url}: {reason} (retrying "
+                        f"every {EVERY_S:.0f} s)"
+                    )
+                case Kill(reason=reason):
+                    self.has_killed = True
+                    self._ending.on(SwitchedOff(reason, url, time.time_ns()))
+
+    def _poll_whenever_wanted(self) -> None:
+        """The thread. An error's text may hold a part of the URL, so only its type is shown."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        have_own_table((self._wanted_fd, self._answered_fd, *proc_files.held()))
+        while True:
+            os.eventfd_read(self._wanted_fd)
+            try:
+                self._answer = self._poll()
+            except Exception as bug:
+                self._answer = Missed(f"internal error: {type(bug).__name__}")
+            os.eventfd_write(self._answered_fd, 1)
+
+
+def _ways_to(path: bytes) -> Iterator[bytes]:
+    """Yield each folder and link on the path, and the file."""
+    here, parts = b"/", path.split(b"/")[::-1]
+    for _ in range(_MOST_PARTS):
+        yield here
+        if not parts:
+            return
+        at = os.path.normpath(os.path.join(here, parts.pop()))
+        if os.path.islink(at):
+            parts += os.readlink(at).split(b"/")[::-1]
+            here = b"/" if os.readlink(at).startswith(b"/") else os.path.dirname(at)
+        else:
+            here = at
+
+
+def _is_writable(path: bytes) -> bool:
+    """Whether this user can write to it, make it writable, or replace what is in it."""
+    try:
+        found = os.stat(path)
+    except OSError:  # it does not exist
+        return os.access(os.path.dirname(path), os.W_OK)
+    is_shared = stat.S_ISDIR(found.st_mode) and bool(found.st_mode & stat.S_ISVTX)
+    return found.st_uid == os.geteuid() or (os.access(path, os.W_OK) and not is_shared)

@@ -1,0 +1,215 @@
+"""Limits on the processor time and memory of a process tree, and when to look next.
+
+The kernel keeps no sum for a tree. The times of an ended process are added to the parent that
+waited for it, up to the supervisor, so each process is read before its children. A process that
+ends in between is missed until the next look, and never counted twice. If a parent ignores SIGCHLD,
+the kernel keeps no times of its children; their last seen times are kept here.
+
+Pure: looks go in, limits to report come out (control/usage_watch.py acts on them).
+"""
+
+from __future__ import annotations
+
+from sigwrap.bare import NamedTuple
+from sigwrap.session.run_end import LimitReached
+
+SOONEST_S = 0.1
+SOONEST_FOR_MEMORY_S = 0.05
+LATEST_S = 5.0
+LATEST_FOR_MEMORY_S = 1.0
+# After a long look, the next comes later: looks may take a twentieth of the time.
+REST_AFTER_LOOK = 20
+# /proc rounds each of a process's two times down to ticks of 10 ms.
+_ROUNDED_OFF_MS = 20
+# The rate at which one thread can allocate memory.
+_GROWTH_BYTES_PER_S = 1 << 30
+# A tree that grows by this factor after the limit is killed before its grace period ends.
+_GROWTH_FACTOR = 1.25
+_UNITS = (("G", 30), ("M", 20), ("K", 10))
+
+
+class ProcessUse(NamedTuple):
+    """The usage of one process. A zombie still has its times."""
+
+    pid: int
+    start_time: int
+    ppid: int
+    own_ms: int
+    of_children_ms: int  # children that it has waited for, and their children
+    memory_bytes: int  # an upper bound: shared memory is counted for each process
+
+
+class Look(NamedTuple):
+    supervisor: int
+    reaped_ms: int  # of the processes that the supervisor has waited for
+    processes: tuple[ProcessUse, ...]
+    ended: frozenset[int]  # processes of the last look that ended before this one
+
+
+class LimitNear(NamedTuple):
+    limit: str
+    maximum: int
+    used: int
+
+
+class GrowsOn(NamedTuple):
+    """The tree grows on beyond the limit: the memory must be kept for other programs."""
+
+    why: str
+
+
+Passed = LimitNear | LimitReached | GrowsOn
+
+
+class ProcessorTime:
+    """The processor time of the tree, summed over successive looks."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, ProcessUse] = {}
+        self._reaped_ms = 0
+        self._lost_ms = 0
+        self._before_ms: int | None = None
+        self._used_ms = 0
+
+    def add(self, look: Look) -> int:
+        """Return the milliseconds since the first look."""
+        found = {each.pid: each for each in look.processes}
+        self._lost_ms += self._lost(look, found)
+        self.known, self._reaped_ms = found, look.reaped_ms
+        used = sum(each.own_ms + each.of_children_ms for each in look.processes)
+        used += look.reaped_ms + self._lost_ms
+        if self._before_ms is None:
+            self._before_ms = used
+        # The sum misses processes that could not be read now.
+        self._used_ms = max(self._used_ms, used - self._before_ms)
+        return self._used_ms
+
+    def _lost(self, look: Look, found: dict[int, ProcessUse]) -> int:
+        """Return at least how much time of ended processes no parent has taken over. An orphan's
+        time is compared with all processes that may have adopted it."""
+        if not look.ended:
+            return 0
+        gained = {look.supervisor: look.reaped_ms - self._reaped_ms}
+        is_all_known = True
+        for before in self.known.values():
+            now = found.get(before.pid)
+            if now is not None and now.start_time == before.start_time:
+                gained[before.pid] = now.of_children_ms - before.of_children_ms
+            elif before.pid not in look.ended:
+                is_all_known = False  # it may have waited for some, and its times are unknown
+        owed: dict[int, int] = {}
+        of_orphans = 0
+        for pid in look.ended:
+            before = self.known[pid]
+            used = before.own_ms + before.of_children_ms
+            if before.ppid in gained:
+                owed[before.ppid] = owed.get(before.ppid, 0) + used
+            elif before.ppid in look.ended:
+                of_orphans += used
+        lost = 0
+        for parent, used in owed.items():
+            lost += max(0, used - gained[parent] - _ROUNDED_OFF_MS)
+            gained[parent] = max(0, gained[parent] - used)
+        if of_orphans and is_all_known:
+            adopted = sum(gained.values()) + _ROUNDED_OFF_MS * len(gained)
+            lost += max(0, of_orphans - adopted)
+        return lost
+
+
+class UsageLimits:
+    def __init__(self, *, cpu_time_s: int, memory_bytes: int, processors: int) -> None:
+        """Take the limits; 0 means no limit."""
+        self.memory_bytes = memory_bytes
+        self._cpu_time_s = cpu_time_s
+        self._processors = processors
+        self._cpu_left_s = 0.0
+        self._memory_used = 0
+        self._memory_at_s = 0.0
+        self._growth = 0.0  # bytes per second
+        self._is_near: set[str] = set()
+        self._is_reached: set[str] = set()
+        self._was_over = False
+        self._kill_above = 0  # bytes, above the limit
+
+    def cpu_used(self, used_ms: int) -> list[Passed]:
+        limit, maximum = "cpu_time", self._cpu_time_s
+        used_s = used_ms / 1000
+        self._cpu_left_s = maximum - used_s
+        if not maximum or limit in self._is_reached or used_s * 2 < maximum:
+            return []
+        if used_s > maximum:
+            self._is_reached.add(limit)
+            rounded_up = -(-used_ms // 100) / 10
+            why = f"cpu_time: used {rounded_up:.1f} s of {maximum} s of processor time"
+            return [LimitReached(limit, maximum, why, rounded_up)]
+        return self._near(limit, maximum, int(used_s))
+
+    def is_worth_a_closer_look(self, at_most_bytes: int) -> bool:
+        """Return whether this upper bound may have passed half of the limit, or the limit."""
+        if not self.memory_bytes:
+            return False
+        share = 1 if "memory" in self._is_near | self._is_reached else 2
+        return at_most_bytes * share >= self.memory_bytes
+
+    def memory_used(self, used: int, now_s: float, *, is_certain: bool) -> list[Passed]:
+        """Note a memory sum. It is uncertain if processes were read in turn, since pages that moved
+        between them may count twice. Then a second look must confirm it."""
+        limit, maximum = "memory", self.memory_bytes
+        if self._memory_at_s:
+            passed_s = max(now_s - self._memory_at_s, 0.001)
+            self._growth = max(0.0, (used - self._memory_used) / passed_s)
+        self._memory_used, self._memory_at_s = used, now_s
+        is_over = used > maximum
+        is_certain, self._was_over = is_certain or self._was_over, is_over
+        if is_over and is_certain:
+            return self._memory_is_over(used, maximum)
+        if used * 2 >= maximum:
+            return self._near(limit, maximum, used)
+        return []
+
+    def memory_ran_out(self) -> LimitReached | None:
+        """Note that the kernel killed a process for memory. Returns None if already reported."""
+        if "memory" in self._is_reached:
+            return None
+        self._is_reached.add("memory")
+        why = f"memory: the kernel killed a process at the limit of {self._size()}"
+        return LimitReached("memory", self.memory_bytes, why)
+
+    def next_look_s(self, took_s: float) -> float:
+        """Return the seconds until the next look. `took_s`: how long the last one took."""
+        wait_s = LATEST_S
+        if self._cpu_time_s and "cpu_time" not in self._is_reached:
+            wait_s = min(wait_s, max(SOONEST_S, self._cpu_left_s / self._processors))
+        if self.memory_bytes:
+            left = max(0, self.memory_bytes - self._memory_used)
+            in_s = left / max(_GROWTH_BYTES_PER_S, 2 * self._growth)
+            wait_s = min(wait_s, max(SOONEST_FOR_MEMORY_S, min(in_s, LATEST_FOR_MEMORY_S)))
+        return max(wait_s, REST_AFTER_LOOK * took_s)
+
+    def _memory_is_over(self, used: int, maximum: int) -> list[Passed]:
+        if "memory" not in self._is_reached:
+            self._is_reached.add("memory")
+            self._kill_above = int(used * _GROWTH_FACTOR)
+            why = f"memory: {_size(used)} in use, over the limit of {self._size()}"
+            return [LimitReached("memory", maximum, why, used)]
+        if not 0 < self._kill_above < used:
+            return []
+        self._kill_above = 0
+        return [GrowsOn(f"memory: {_size(used)} in use by now, over the limit of {self._size()}")]
+
+    def _near(self, limit: str, maximum: int, used: int) -> list[Passed]:
+        if limit in self._is_near | self._is_reached:
+            return []
+        self._is_near.add(limit)
+        return [LimitNear(limit, maximum, used)]
+
+    def _size(self) -> str:
+        return _size(self.memory_bytes)
+
+
+def _size(size: int) -> str:
+    """Write a size as policies do, if it is a round figure."""
+    for unit, bits in _UNITS:
+        if size >> bits:
+            return f"{size / (1 << bits):.1f}".removesuffix(".0") + unit
+    return str(size)

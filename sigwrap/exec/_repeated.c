@@ -1,0 +1,1071 @@
+/* Execs of plain files that have run before.
+
+   This is the mechanical part of an exec, and nothing else: it receives a request, gathers the
+   facts, and looks them up among those that were let through. What isn't there is judged by
+   exec/repeated.py, where the file is a plain one that has run before; whatever is unusual
+   is left to the long way: serve() returns, and says what it has received. So nothing is judged
+   here.
+
+   What may go on is seized, recorded, let go on, compared at its exec stop and released, with the
+   same calls and the same comparison as on the long way (exec/verify.py,
+   exec/verify.py). As long as nothing else happens, it stays in here: what an exec costs is
+   memory that the processor has forgotten, so little is touched. The ends of processes are taken
+   when the next request comes, or after a moment of quiet; no pid is looked up before.
+
+   Built against the limited API, so one file is good for every Python from 3.11 on. */
+
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#define _GNU_SOURCE
+#include <Python.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/ptrace.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define X86_64 0xC000003E
+#define EXECVE 59
+#define OPENAT2 437 /* older headers have no name for it */
+#define RECEIVE 0xC0502100UL
+#define SEND 0xC0182101UL
+#define ID_VALID 0x40082102UL
+#define FLAG_CONTINUE 1
+#define PIDFD_GET_INFO 0xC040FF0BUL
+#define PIDFD_INFO_EXIT 8
+#define SEIZED (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
+#define ALL_CHILDREN (WNOHANG | WUNTRACED | WCONTINUED | __WALL)
+
+#define STATX_FLAGS 0x4000 /* AT_STATX_DONT_SYNC: what is known of it, without asking who serves it */
+#define NO_MAGIC_LINKS 0x02
+#define CACHED 0x20
+#define DISCONNECTED 0x4
+
+#define MOST_SEEN 512
+#define MOST_ROWS 256
+#define MOST_WORDS 64
+#define MOST_WAITED 64 /* session/children.py has the same, and looks for more where there are so many */
+#define LONGEST_WORD 1024
+#define LONGEST_ROW 12288
+#define QUIET_MS 2
+#define EXEC_STOP_COMES_WITHIN_NS 300000
+
+typedef struct {
+    uint64_t inode, device, mount;
+} Place;
+
+typedef struct {
+    uint64_t code, stack, heap;
+} Image;
+
+typedef struct {
+    char state, comm[64];
+    int ppid, comm_length;
+    uint64_t flags, threads, start, arguments, arguments_end;
+    Image image;
+} Stat;
+
+/* A process that was first seen here, until serve() returns. */
+typedef struct {
+    int pid, ppid, below, depth, pidfd, has_ended, comm_length;
+    uint64_t start;
+    Image forked, image; /* as the fork left it, and since its exec */
+    char comm[64];
+    PyObject *entry;
+} Seen;
+
+typedef struct {
+    char path[PATH_MAX], real[PATH_MAX], cwd[PATH_MAX];
+    char words[LONGEST_ROW];
+    int path_length, real_length, cwd_length, words_length;
+} Facts;
+
+/* What an entry of the remembered execs holds, in this order: repeated.py makes it. */
+enum { EVENT, BEFORE_PPID, AFTER_PPID, AFTER_BELOW, EXIT_AFTER_PPID, BUDGET };
+
+/* What serve() says: go on as usual; a request is left to the long way; the end of somebody has to
+   be dealt with before the request is looked at; an exec was let go on and isn't over; one was
+   refused, for the log can't be written; requests can't be received. */
+enum { QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, BROKEN };
+
+static int listener, journal, child_signals, proc, first_left_to_others;
+static int counts_crowd, most_children, most_processes; /* 0: no limit */
+static unsigned mount_bit;
+static Place our_root;
+static PyObject *exit_before, *exit_after, *exit_event;
+static PyObject *name_depth, *name_image, *name_argv, *name_children, *name_parent, *name_pid;
+
+static struct seccomp_notif request;
+static Facts facts;
+static Seen seen[MOST_SEEN];
+static int seen_count;
+
+/* BLAKE2b with 32 bytes of digest (RFC 7693): the chain of the log. */
+
+static const uint64_t initial[8] = {
+    0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0xa54ff53a5f1d36f1,
+    0x510e527fade682d1, 0x9b05688c2b3e6c1f, 0x1f83d9abfb41bd6b, 0x5be0cd19137e2179,
+};
+static const uint8_t order[10][16] = {
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+    {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
+    {11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4},
+    {7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8},
+    {9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13},
+    {2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9},
+    {12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11},
+    {13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10},
+    {6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5},
+    {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0},
+};
+
+static uint64_t rotated(uint64_t word, int bits) { return word >> bits | word << (64 - bits); }
+
+static void mix(uint64_t *v, int a, int b, int c, int d, uint64_t x, uint64_t y)
+{
+    v[a] += v[b] + x;
+    v[d] = rotated(v[d] ^ v[a], 32);
+    v[c] += v[d];
+    v[b] = rotated(v[b] ^ v[c], 24);
+    v[a] += v[b] + y;
+    v[d] = rotated(v[d] ^ v[a], 16);
+    v[c] += v[d];
+    v[b] = rotated(v[b] ^ v[c], 63);
+}
+
+static void compress(uint64_t *state, const uint8_t *block, uint64_t hashed, int is_last)
+{
+    uint64_t v[16], m[16];
+    memcpy(m, block, sizeof m);
+    memcpy(v, state, 8 * sizeof *v);
+    memcpy(v + 8, initial, 8 * sizeof *v);
+    v[12] ^= hashed;
+    if (is_last)
+        v[14] = ~v[14];
+    for (int round = 0; round < 12; round++) {
+        const uint8_t *s = order[round % 10];
+        for (int i = 0; i < 4; i++)
+            mix(v, i, i + 4, i + 8, i + 12, m[s[2 * i]], m[s[2 * i + 1]]);
+        for (int i = 0; i < 4; i++)
+            mix(v, i, (i + 1) % 4 + 4, (i + 2) % 4 + 8, (i + 3) % 4 + 12, m[s[2 * i + 8]],
+                m[s[2 * i + 9]]);
+    }
+    for (int i = 0; i < 8; i++)
+        state[i] ^= v[i] ^ v[i + 8];
+}
+
+static uint8_t key[64];
+static Py_ssize_t key_length;
+
+static void digest(uint8_t *out, const uint8_t *data, size_t size)
+{
+    uint64_t state[8], hashed = 0;
+    uint8_t block[128] = {0};
+    memcpy(state, initial, sizeof state);
+    state[0] ^= 0x01010000 ^ (uint64_t)key_length << 8 ^ 32;
+    if (key_length) {
+        memcpy(block, key, key_length);
+        compress(state, block, hashed = 128, size == 0);
+    }
+    for (; size > 128; data += 128, size -= 128)
+        compress(state, data, hashed += 128, 0);
+    if (size || !key_length) {
+        memset(block, 0, sizeof block);
+        memcpy(block, data, size);
+        compress(state, block, hashed + size, 1);
+    }
+    memcpy(out, state, 32);
+}
+
+/* Rows of the log */
+
+static uint64_t seq, written_ns;
+static int64_t written_bytes, room;
+static uint8_t head[32];
+static int is_torn; /* a row may be there in part: no other follows it */
+static PyObject *rows;
+
+static uint64_t now_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+typedef struct {
+    char text[32 + LONGEST_ROW]; /* the hash before it, then the row */
+    int length, payload;
+} Row;
+
+static void add(Row *row, const char *text, Py_ssize_t length)
+{
+    if (row->length + length > LONGEST_ROW - 128)
+        length = 0, row->length = LONGEST_ROW; /* too long: write_row refuses it */
+    memcpy(row->text + row->length, text, length);
+    row->length += length;
+}
+
+static void add_bytes(Row *row, PyObject *bytes)
+{
+    add(row, PyBytes_AsString(bytes), PyBytes_Size(bytes));
+}
+
+static void add_number(Row *row, int64_t number)
+{
+    char text[24];
+    add(row, text, snprintf(text, sizeof text, "%lld", (long long)number));
+}
+
+static void begin_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
+{
+    memcpy(row->text, head, 32);
+    row->length = 32;
+    add_number(row, seq + 1);
+    add(row, "\t", 1);
+    add_number(row, time_ns);
+    add(row, "\t", 1);
+    add_bytes(row, event);
+    add(row, "\t", 1);
+    add_number(row, pid);
+    add(row, "\t", 1);
+    row->payload = row->length;
+}
+
+/* One write(2), as log/journal.py has it. Whether the row is recorded. */
+static int write_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
+{
+    if (row->length > LONGEST_ROW - 256 || is_torn)
+        return 0;
+    static const char digits[] = "0123456789abcdef";
+    uint8_t next[32];
+    char hex[64];
+    digest(next, (uint8_t *)row->text, row->length);
+    for (int i = 0; i < 32; i++) {
+        hex[2 * i] = digits[next[i] >> 4];
+        hex[2 * i + 1] = digits[next[i] & 15];
+    }
+    int payload_length = row->length - row->payload;
+    add(row, "\t", 1);
+    add(row, hex, 64);
+    add(row, "\n", 1);
+    int size = row->length - 32;
+    if (write(journal, row->text + 32, size) != size) {
+        is_torn = 1;
+        return 0;
+    }
+    written_ns = now_ns(CLOCK_REALTIME);
+    written_bytes += size;
+    seq++;
+    memcpy(head, next, 32);
+    PyObject *stored =
+        Py_BuildValue("(KKs#is#s#)", (unsigned long long)seq, (unsigned long long)time_ns,
+                      PyBytes_AsString(event), PyBytes_Size(event), pid, row->text + row->payload,
+                      (Py_ssize_t)payload_length, hex, (Py_ssize_t)64);
+    if (stored) {
+        PyList_Append(rows, stored);
+        Py_DECREF(stored);
+    }
+    return 1;
+}
+
+/* What the kernel says of a process */
+
+static Place place_in(const struct statx *found)
+{
+    uint64_t device = (uint64_t)found->stx_dev_major << 32 | found->stx_dev_minor;
+    return (Place){found->stx_ino, device, found->stx_mnt_id};
+}
+
+static int place_of(const char *path, unsigned which_mount, Place *place)
+{
+    struct statx found;
+    if (statx(proc, path, STATX_FLAGS, STATX_INO | which_mount, &found) < 0)
+        return 0;
+    *place = place_in(&found);
+    return 1;
+}
+
+static int is_at(int pid, const char *link, unsigned which_mount, const Place *wanted)
+{
+    char path[32];
+    Place found;
+    snprintf(path, sizeof path, "%d/%s", pid, link);
+    return place_of(path, which_mount, &found) && !memcmp(&found, wanted, sizeof found);
+}
+
+static int read_link(int pid, const char *name, char *target)
+{
+    char path[40];
+    snprintf(path, sizeof path, "%d/%s", pid, name);
+    ssize_t length = readlinkat(proc, path, target, PATH_MAX);
+    return length < PATH_MAX ? (int)length : -1;
+}
+
+static int read_stat(int pid, Stat *found)
+{
+    char path[24], text[2048], *field;
+    snprintf(path, sizeof path, "%d/stat", pid);
+    int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t size = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (size <= 0)
+        return 0;
+    text[size] = 0;
+    char *left = strchr(text, '('), *right = strrchr(text, ')');
+    if (!left || !right || right - left > 64 || !right[1] || !right[2])
+        return 0;
+    found->comm_length = right - left - 1;
+    memcpy(found->comm, left + 1, found->comm_length);
+    found->state = right[2];
+    field = right + 3;
+    for (int i = 1; i <= 46; i++) {
+        uint64_t value = strtoull(field, &field, 10);
+        switch (i) {
+        case 1: found->ppid = value; break;
+        case 6: found->flags = value; break;
+        case 17: found->threads = value; break;
+        case 19: found->start = value; break;
+        case 23: found->image.code = value; break;
+        case 25: found->image.stack = value; break;
+        case 44: found->image.heap = value; break;
+        case 45: found->arguments = value; break;
+        case 46: found->arguments_end = value; break;
+        }
+    }
+    return found->image.stack != 0; /* 0: it has no image, or it may not be read */
+}
+
+/* `size` bytes, or up to the end of what is mapped: each page is asked for by itself. */
+static ssize_t read_memory(int pid, uint64_t address, void *into, size_t size)
+{
+    struct iovec local = {into, size}, pages[8];
+    int count = 0;
+    for (size_t left = size; left && count < 8; count++) {
+        size_t in_page = 4096 - (address & 4095);
+        pages[count].iov_base = (void *)address;
+        pages[count].iov_len = in_page < left ? in_page : left;
+        address += pages[count].iov_len;
+        left -= pages[count].iov_len;
+    }
+    return process_vm_readv(pid, &local, 1, pages, count, 0);
+}
+
+/* The length of the string, without its NUL; -1 where it isn't there or too long. */
+static int read_string(int pid, uint64_t address, char *into, size_t most)
+{
+    size_t length = 0;
+    while (length < most) {
+        size_t size = most - length < 256 ? most - length : 256;
+        ssize_t found = read_memory(pid, address + length, into + length, size);
+        if (found <= 0)
+            return -1;
+        char *end = memchr(into + length, 0, found);
+        if (end)
+            return end - into;
+        length += found;
+    }
+    return -1;
+}
+
+static int read_words(int pid, uint64_t array)
+{
+    uint64_t words[MOST_WORDS + 1];
+    ssize_t size = read_memory(pid, array, words, sizeof words);
+    int count = 0, known = size > 0 ? size / 8 : 0;
+    facts.words_length = 0;
+    for (; count < known && words[count]; count++) {
+        size_t left = sizeof facts.words - facts.words_length;
+        int length = read_string(pid, words[count], facts.words + facts.words_length,
+                                 left < LONGEST_WORD ? left : LONGEST_WORD);
+        if (length < 0)
+            return 0;
+        facts.words_length += length + 1;
+    }
+    return count > 0 && count < known;
+}
+
+static void answer(int error)
+{
+    struct seccomp_notif_resp response = {
+        .id = request.id, .error = -error, .flags = error ? 0 : FLAG_CONTINUE};
+    ioctl(listener, SEND, &response); /* fails where nobody waits any more */
+}
+
+/* Ends */
+
+static PyObject *ended; /* pidfds that were not first seen here */
+
+static int write_exit(Seen *process, int status)
+{
+    Row row;
+    uint64_t time_ns = now_ns(CLOCK_REALTIME);
+    begin_row(&row, exit_event, process->pid, time_ns);
+    add_bytes(&row, exit_before);
+    add_number(&row, process->ppid);
+    add_bytes(&row, PyList_GetItem(process->entry, EXIT_AFTER_PPID));
+    add_number(&row, status >> 8 & 0xFF);
+    add_bytes(&row, exit_after);
+    if (written_bytes + row.length + 64 > room)
+        return 0;
+    return write_row(&row, exit_event, process->pid, time_ns);
+}
+
+/* By a signal, not yet reaped, or the log can't be written: that is left to the long way. */
+static int has_ended_here(Seen *process)
+{
+    uint64_t info[8] = {PIDFD_INFO_EXIT};
+    if (ioctl(process->pidfd, PIDFD_GET_INFO, info) < 0 || !(info[0] & PIDFD_INFO_EXIT))
+        return 0;
+    int status = (int32_t)(info[7] >> 32);
+    if (!WIFEXITED(status) || !write_exit(process, status))
+        return 0;
+    close(process->pidfd);
+    process->pidfd = -1;
+    process->has_ended = 1;
+    return 1;
+}
+
+static void take_ends(int ends)
+{
+    struct epoll_event found[64];
+    int count;
+    do {
+        count = epoll_wait(ends, found, 64, 0);
+        for (int i = 0; i < count; i++) {
+            int fd = found[i].data.fd, at = seen_count - 1;
+            while (at >= 0 && seen[at].pidfd != fd)
+                at--;
+            if (at >= 0 && has_ended_here(&seen[at]))
+                continue;
+            PyObject *number = PyLong_FromLong(fd);
+            PyList_Append(ended, number);
+            Py_DECREF(number);
+        }
+    } while (count == 64);
+}
+
+/* One exec */
+
+/* As we see it, by what the kernel's caches know, and without the links of /proc. */
+static int open_at_once(const char *path, uint64_t flags)
+{
+    struct {
+        uint64_t flags, mode, resolve;
+    } how = {O_PATH | O_CLOEXEC | flags, 0, NO_MAGIC_LINKS | CACHED};
+    return syscall(OPENAT2, AT_FDCWD, path, &how, sizeof how);
+}
+
+static int is_missing(int error)
+{
+    return error == ENOENT || error == ENOTDIR;
+}
+
+/* Leaves of a path what is without its last part. */
+static void shorten(char *path)
+{
+    char *last = strrchr(path, '/');
+    while (last > path && last[-1] == '/')
+        last--;
+    *last = 0;
+}
+
+/* And every folder on the way, on which no link is: paths.py, _everybody_may_search. */
+static int everybody_may_search(char *path)
+{
+    struct statx found;
+    for (;;) {
+        if (statx(AT_FDCWD, *path ? path : "/", AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
+                  STATX_TYPE | STATX_MODE, &found))
+            return 0;
+        if (S_ISLNK(found.stx_mode) || (S_ISDIR(found.stx_mode) && (found.stx_mode & 0111) != 0111))
+            return 0;
+        if (!*path)
+            return 1;
+        shorten(path);
+    }
+}
+
+/* What isn't there for us may be there for the caller, and who may not go through a folder on the
+   way is not told: paths.py, _is_the_same_for_it. */
+static int is_missing_for_everybody(int error)
+{
+    static char path[PATH_MAX], real[PATH_MAX];
+    struct statx found;
+    if (!is_missing(error))
+        return 0;
+    strcpy(path, facts.path);
+    for (size_t end = strlen(path); end > 1 && path[end - 1] == '/'; end--)
+        path[end - 1] = 0;
+    for (; *path; shorten(path)) {
+        int fd = open_at_once(path, O_NOFOLLOW);
+        if (fd < 0) {
+            if (!is_missing(errno))
+                return 0;
+            continue;
+        }
+        char own[24];
+        snprintf(own, sizeof own, "self/fd/%d", fd);
+        ssize_t length = readlinkat(proc, own, real, PATH_MAX - 1);
+        real[length < 0 ? 0 : length] = 0;
+        int is_link = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &found) ||
+                      S_ISLNK(found.stx_mode); /* for us it leads nowhere */
+        close(fd);
+        return !is_link && *real && !strstr(real, "/proc") &&
+               (geteuid() || everybody_may_search(path));
+    }
+    return 1;
+}
+
+static Seen *seen_here(int pid)
+{
+    for (int at = seen_count - 1; at >= 0; at--)
+        if (seen[at].pid == pid && !seen[at].has_ended)
+            return &seen[at];
+    return NULL;
+}
+
+static int equal_images(PyObject *tuple, const Image *image)
+{
+    if (!tuple || PyTuple_Size(tuple) != 3)
+        return 0;
+    return PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, 0)) == image->code &&
+           PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, 1)) == image->stack &&
+           PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, 2)) == image->heap;
+}
+
+/* Without randomization, and of 32 bits, others can have the same: lineage.py, is_repeatable. */
+static int is_repeatable(const Image *image)
+{
+    return image->stack > 0x7FFFFFFFF000 - (8 << 20) || image->stack < 0x100000000;
+}
+
+static long number_of(PyObject *process, PyObject *name)
+{
+    PyObject *value = PyObject_GetAttr(process, name);
+    long number = value ? PyLong_AsLong(value) : -1;
+    Py_XDECREF(value);
+    return number;
+}
+
+typedef struct {
+    int depth; /* -1 where that can't be told here */
+    int below; /* the nearest above that has run something, where that is not the parent; else 0 */
+    int siblings, processes; /* that are alive and known, the caller not among them */
+} Whereabouts;
+
+static int has_run(PyObject *process)
+{
+    PyObject *argv = PyObject_GetAttr(process, name_argv);
+    int has_words = argv && PyTuple_Size(argv) > 0;
+    Py_XDECREF(argv);
+    return has_words;
+}
+
+/* exec_events.py, _nearest_that_ran; `parent` is borrowed. */
+static int nearest_that_ran(PyObject *parent)
+{
+    Py_INCREF(parent);
+    while (parent && parent != Py_None && !has_run(parent)) {
+        PyObject *above = PyObject_GetAttr(parent, name_parent);
+        Py_DECREF(parent);
+        parent = above;
+    }
+    int pid = parent && parent != Py_None ? number_of(parent, name_pid) : 0;
+    Py_XDECREF(parent);
+    return pid;
+}
+
+/* Below a parent that the caller was forked from. */
+static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
+{
+    Whereabouts found = {-1, 0, 0, PyDict_Size(by_pid)};
+    for (int at = 0; at < seen_count; at++)
+        if (!seen[at].has_ended) {
+            found.processes++;
+            found.siblings += seen[at].ppid == ppid;
+        }
+    Seen *parent = seen_here(ppid);
+    if (parent) {
+        if (!memcmp(&parent->image, image, sizeof *image))
+            found.depth = parent->depth + 1;
+        return found;
+    }
+    PyObject *pid = PyLong_FromLong(ppid);
+    PyObject *known = PyDict_GetItemWithError(by_pid, pid);
+    Py_DECREF(pid);
+    if (!known)
+        return found;
+    PyObject *its_image = PyObject_GetAttr(known, name_image);
+    if (equal_images(its_image, image))
+        found.depth = number_of(known, name_depth) + 1;
+    Py_XDECREF(its_image);
+    found.siblings += number_of(known, name_children);
+    int below = nearest_that_ran(known);
+    found.below = below == ppid ? 0 : below;
+    return found;
+}
+
+/* policy/judge/rules.py, exceeded; what the limits say of the depth is remembered. */
+static int is_too_crowded(const Whereabouts *where)
+{
+    return (most_children && where->siblings > most_children) ||
+           (most_processes && where->processes > most_processes);
+}
+
+typedef struct {
+    char text[4 * PATH_MAX + LONGEST_ROW];
+    size_t length;
+} Key;
+
+static void key_add(Key *made, const void *data, uint32_t length)
+{
+    memcpy(made->text + made->length, data, length);
+    made->length += length;
+}
+
+static void key_add_text(Key *made, const char *text, uint32_t length)
+{
+    key_add(made, &length, sizeof length);
+    key_add(made, text, length);
+}
+
+/* The entry by which an exec with these facts goes on, new or known; NULL where there is none. */
+static PyObject *find(PyObject *remembered, PyObject *judge, const Stat *stat, int depth, int fd,
+                      const struct statx *file)
+{
+    static Key made;
+    made.length = 0;
+    key_add_text(&made, facts.path, facts.path_length);
+    key_add_text(&made, facts.real, facts.real_length);
+    key_add_text(&made, facts.cwd, facts.cwd_length);
+    key_add_text(&made, stat->comm, stat->comm_length);
+    key_add_text(&made, facts.words, facts.words_length);
+    Place place = place_in(file);
+    uint64_t numbers[8] = {
+        depth,
+        file->stx_mode,
+        place.inode,
+        place.device,
+        file->stx_size,
+        file->stx_ctime.tv_sec,
+        file->stx_ctime.tv_nsec,
+        place.mount,
+    };
+    key_add(&made, numbers, sizeof numbers);
+    PyObject *bytes = PyBytes_FromStringAndSize(made.text, made.length);
+    PyObject *entry = bytes ? PyDict_GetItemWithError(remembered, bytes) : NULL;
+    if (bytes && !entry) {
+        PyObject *made_now = PyObject_CallFunction(
+            judge, "Oy#y#y#y#y#iiIKKKKKK", bytes, facts.path, (Py_ssize_t)facts.path_length,
+            facts.real, (Py_ssize_t)facts.real_length, facts.cwd, (Py_ssize_t)facts.cwd_length,
+            stat->comm, (Py_ssize_t)stat->comm_length, facts.words,
+            (Py_ssize_t)facts.words_length, depth, fd, (unsigned)numbers[1], numbers[2],
+            numbers[3], numbers[4], numbers[5], numbers[6], numbers[7]);
+        Py_XDECREF(made_now);
+        entry = PyErr_Occurred() ? NULL : PyDict_GetItemWithError(remembered, bytes);
+        PyErr_Clear(); /* an error of sigwrap's own: the long way will come upon it */
+    }
+    Py_XDECREF(bytes);
+    return entry;
+}
+
+/* So many more may be let through before somebody who counts has to look: agent/watches.py. */
+static int is_within_budget(PyObject *entry)
+{
+    PyObject *budget = PyList_GetItem(entry, BUDGET);
+    long left = PyLong_AsLong(PyList_GetItem(budget, 0));
+    if (left > 0)
+        PyList_SetItem(budget, 0, PyLong_FromLong(left - 1));
+    return left != 0;
+}
+
+static int write_exec(PyObject *entry, int ppid, const Whereabouts *where, uint64_t since_ns)
+{
+    Row row;
+    PyObject *event = PyList_GetItem(entry, EVENT);
+    uint64_t time_ns = now_ns(CLOCK_REALTIME);
+    begin_row(&row, event, request.pid, time_ns);
+    add_bytes(&row, PyList_GetItem(entry, BEFORE_PPID));
+    add_number(&row, ppid);
+    add_bytes(&row, PyList_GetItem(entry, AFTER_PPID));
+    if (where->below) {
+        static const char below[] = ",\"below\":";
+        add(&row, below, sizeof below - 1);
+        add_number(&row, where->below);
+    }
+    add_bytes(&row, PyList_GetItem(entry, AFTER_BELOW));
+    if (counts_crowd) {
+        static const char processes[] = ",\"processes\":", evaluation[] = ",\"evaluation_us\":";
+        add_number(&row, where->siblings);
+        add(&row, processes, sizeof processes - 1);
+        add_number(&row, where->processes);
+        add(&row, evaluation, sizeof evaluation - 1);
+    }
+    add_number(&row, (now_ns(CLOCK_MONOTONIC) - since_ns) / 1000);
+    add(&row, "}", 1);
+    return write_row(&row, event, request.pid, time_ns);
+}
+
+/* Whether it stands at its exec stop within a moment; `status` is what wait(2) says, -1 where it
+   has nothing yet. */
+static int has_stopped_at_exec(int pid, int *status)
+{
+    uint64_t until_ns = now_ns(CLOCK_MONOTONIC) + EXEC_STOP_COMES_WITHIN_NS;
+    *status = -1;
+    for (;;) {
+        int waited;
+        pid_t found = waitpid(pid, &waited, WNOHANG | __WALL);
+        if (found == pid) {
+            *status = waited;
+            return WIFSTOPPED(waited) && waited >> 16 == PTRACE_EVENT_EXEC;
+        }
+        if (found < 0 || now_ns(CLOCK_MONOTONIC) > until_ns)
+            return 0;
+        sched_yield();
+    }
+}
+
+/* exec/verify.py, difference: the file, the arguments, the root. */
+static int is_as_judged(int pid, const Place *image, Stat *now)
+{
+    char arguments[LONGEST_ROW];
+    if (!is_at(pid, "exe", mount_bit, image) || !read_stat(pid, now))
+        return 0;
+    if (now->arguments_end - now->arguments != (uint64_t)facts.words_length)
+        return 0;
+    if (read_memory(pid, now->arguments, arguments, facts.words_length) != facts.words_length ||
+        memcmp(arguments, facts.words, facts.words_length))
+        return 0;
+    return is_at(pid, "root", STATX_MNT_ID, &our_root);
+}
+
+static int is_over(int pidfd, int fd)
+{
+    if (fd >= 0)
+        close(fd);
+    if (pidfd >= 0)
+        close(pidfd);
+    return LEFT;
+}
+
+static PyObject *hits, *held;
+static PyObject *earlier; /* what a process has run here before its last exec */
+
+static void note_earlier(const Seen *process)
+{
+    const Image *image = &process->image;
+    PyObject *run = Py_BuildValue("(iO(KKK))", (int)(process - seen), process->entry, image->code,
+                                  image->stack, image->heap);
+    PyList_Append(earlier, run);
+    Py_XDECREF(run);
+}
+
+/* Everything up to the answer can be left to the long way: nothing has happened yet. */
+static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyObject *judge,
+                    int ends)
+{
+    uint64_t since_ns = now_ns(CLOCK_MONOTONIC);
+    int pid = request.pid, fd = -1, pidfd = -1, status;
+    if (request.data.nr != EXECVE || request.data.arch != X86_64)
+        return LEFT;
+    facts.path_length = read_string(pid, request.data.args[0], facts.path, PATH_MAX);
+    if (facts.path_length <= 0 || facts.path[0] != '/')
+        return LEFT;
+    if (!is_at(pid, "root", STATX_MNT_ID, &our_root))
+        return LEFT;
+    fd = open_at_once(facts.path, 0);
+    if (fd < 0) {
+        int error = errno;
+        if (!is_missing_for_everybody(error))
+            return LEFT;
+        answer(error);
+        return QUIET;
+    }
+    PyObject *path = PyBytes_FromStringAndSize(facts.path, facts.path_length);
+    int is_known = path && PyDict_Contains(paths, path) == 1;
+    Py_XDECREF(path);
+    if (!is_known || seen_count == MOST_SEEN)
+        return is_over(-1, fd);
+
+    Seen *process = seen_here(pid);
+    Stat before;
+    if (process) {
+        for (int at = 0; at < seen_count; at++)
+            if (seen[at].ppid == pid && &seen[at] != process)
+                return is_over(-1, fd); /* its children are of what it ran before */
+    } else {
+        PyObject *number = PyLong_FromLong(pid);
+        int is_of_old = PyDict_Contains(by_pid, number);
+        Py_DECREF(number);
+        if (is_of_old)
+            return is_over(-1, fd);
+        pidfd = syscall(SYS_pidfd_open, pid, 0); /* fails for a thread that leads no process */
+        if (pidfd < 0 || pidfd >= first_left_to_others)
+            return is_over(pidfd, fd);
+    }
+    if (!read_stat(pid, &before) || strchr("ZX", before.state) || before.flags & DISCONNECTED)
+        return is_over(pidfd, fd);
+    Whereabouts where = place_below(by_pid, before.ppid, &before.image);
+    if (is_repeatable(&before.image))
+        return is_over(pidfd, fd);
+    if (process) {
+        int is_the_same = before.ppid == process->ppid && before.start == process->start;
+        where.depth = is_the_same ? process->depth : -1;
+        where.below = process->below;
+    } else {
+        where.siblings++;
+        where.processes++;
+    }
+    if (where.depth < 0 || is_too_crowded(&where))
+        return is_over(pidfd, fd);
+    struct statx file;
+    if (statx(fd, "", STATX_FLAGS | AT_EMPTY_PATH, STATX_BASIC_STATS | mount_bit, &file) < 0 ||
+        !S_ISREG(file.stx_mode))
+        return is_over(pidfd, fd);
+    char link[32];
+    snprintf(link, sizeof link, "self/fd/%d", fd);
+    ssize_t length = readlinkat(proc, link, facts.real, PATH_MAX);
+    facts.real_length = length < PATH_MAX ? length : -1;
+    facts.cwd_length = read_link(pid, "cwd", facts.cwd);
+    if (facts.real_length < 0 || facts.cwd_length < 0 || !read_words(pid, request.data.args[1]))
+        return is_over(pidfd, fd);
+    PyObject *entry = find(remembered, judge, &before, where.depth, fd, &file);
+    if (!entry || written_bytes + LONGEST_ROW > room || !is_within_budget(entry))
+        return is_over(pidfd, fd);
+
+    /* What was read is the caller's own: it still waits. */
+    if (ioctl(listener, ID_VALID, &request.id) < 0 || ptrace(PTRACE_SEIZE, pid, 0, SEIZED) < 0)
+        return is_over(pidfd, fd);
+    int is_written = write_exec(entry, before.ppid, &where, since_ns);
+    ptrace(PTRACE_INTERRUPT, pid, 0, 0); /* it stops where the kernel refuses the exec as well */
+    answer(is_written ? 0 : EACCES);
+
+    if (!process) {
+        process = &seen[seen_count++];
+        memset(process, 0, sizeof *process);
+        process->pid = pid;
+        process->ppid = before.ppid;
+        process->below = where.below;
+        process->depth = where.depth;
+        process->start = before.start;
+        process->forked = process->image = before.image;
+        process->comm_length = before.comm_length;
+        memcpy(process->comm, before.comm, before.comm_length);
+        process->pidfd = pidfd;
+        struct epoll_event end = {.events = EPOLLIN | EPOLLET, .data.fd = pidfd};
+        if (epoll_ctl(ends, EPOLL_CTL_ADD, pidfd, &end) < 0) {
+            close(pidfd);
+            process->pidfd = -1;
+        }
+    }
+    if (!is_written) {
+        held = Py_BuildValue("(iOi)", fd, entry, -1);
+        return UNWRITTEN;
+    }
+    PyObject *hit = Py_BuildValue("(OK)", entry, (unsigned long long)since_ns);
+    PyList_Append(hits, hit);
+    Py_XDECREF(hit);
+
+    Place image = place_in(&file);
+    Stat after;
+    if (!has_stopped_at_exec(pid, &status) || !is_as_judged(pid, &image, &after)) {
+        held = Py_BuildValue("(iOi)", fd, entry, status);
+        return HELD;
+    }
+    if (process->entry)
+        note_earlier(process);
+    process->image = after.image;
+    Py_INCREF(entry);
+    Py_XDECREF(process->entry);
+    process->entry = entry;
+    ptrace(PTRACE_DETACH, pid, 0, 0); /* fails where it was killed out of its stop */
+    close(fd);
+    return QUIET;
+}
+
+/* What wait(2) reports of others: left to the long way. */
+static void take_children(PyObject *waited)
+{
+    struct signalfd_siginfo signals[32];
+    int status, pid;
+    while (read(child_signals, signals, sizeof signals) == sizeof signals)
+        ;
+    while (PyList_Size(waited) < MOST_WAITED && (pid = waitpid(-1, &status, ALL_CHILDREN)) != 0) {
+        PyObject *found = Py_BuildValue("(ii)", pid, pid < 0 ? 0 : status);
+        PyList_Append(waited, found);
+        Py_XDECREF(found);
+        if (pid < 0)
+            return;
+    }
+}
+
+static PyObject *process_tuple(const Seen *process)
+{
+    const Image *forked = &process->forked, *image = &process->image;
+    return Py_BuildValue("(iiiiKy#(KKK)(KKK)OO)", process->pid, process->ppid, process->depth,
+                         process->pidfd, (unsigned long long)process->start, process->comm,
+                         (Py_ssize_t)process->comm_length, forked->code, forked->stack,
+                         forked->heap, image->code, image->stack, image->heap,
+                         process->entry ? process->entry : Py_None,
+                         process->has_ended ? Py_True : Py_False);
+}
+
+static PyObject *serve(PyObject *module, PyObject *args)
+{
+    PyObject *by_pid, *remembered, *paths, *judge;
+    const char *its_head, *given;
+    Py_ssize_t head_length, given_length;
+    unsigned long long its_seq, deadline_ns;
+    long long its_room;
+    int poll, ends;
+    if (!PyArg_ParseTuple(args, "iiO!O!O!OKy#LKy#", &poll, &ends, &PyDict_Type, &by_pid,
+                          &PyDict_Type, &remembered, &PyDict_Type, &paths, &judge, &its_seq, &its_head,
+                          &head_length, &its_room, &deadline_ns, &given, &given_length))
+        return NULL;
+    if (head_length != 32 || (given_length && given_length != sizeof request)) {
+        PyErr_SetString(PyExc_ValueError, "a hash of 32 bytes, and a request or nothing");
+        return NULL;
+    }
+    seq = its_seq;
+    room = its_room;
+    written_bytes = written_ns = 0;
+    memcpy(head, its_head, 32);
+    PyObject *waited = PyList_New(0);
+    rows = PyList_New(0);
+    hits = PyList_New(0);
+    earlier = PyList_New(0);
+    is_torn = 0;
+    ended = PyList_New(0);
+    held = NULL;
+    seen_count = 0;
+
+    int outcome = QUIET, has_request = 1;
+    struct epoll_event quiet = {.events = 0, .data.fd = ends};
+    epoll_ctl(poll, EPOLL_CTL_MOD, ends, &quiet);
+    for (;;) {
+        if (has_request) {
+            if (given_length) {
+                memcpy(&request, given, sizeof request);
+                given_length = 0;
+            } else {
+                memset(&request, 0, sizeof request);
+                if (ioctl(listener, RECEIVE, &request) < 0) {
+                    if (errno != ENOENT && errno != EINTR) /* its caller is gone */
+                        outcome = BROKEN;
+                    break;
+                }
+            }
+            take_ends(ends);
+            if (PyList_Size(ended)) {
+                outcome = LEFT_AFTER_ENDS;
+                break;
+            }
+            outcome = one_exec(by_pid, remembered, paths, judge, ends);
+            if (outcome != QUIET)
+                break;
+        }
+        uint64_t now = now_ns(CLOCK_MONOTONIC);
+        if (PyList_Size(rows) >= MOST_ROWS || now >= deadline_ns || PyErr_Occurred())
+            break;
+        struct epoll_event found[8];
+        int count;
+        Py_BEGIN_ALLOW_THREADS
+        count = epoll_wait(poll, found, 8, QUIET_MS);
+        Py_END_ALLOW_THREADS
+        if (count <= 0) {
+            take_ends(ends);
+            break;
+        }
+        int is_else = 0;
+        has_request = 0;
+        for (int i = 0; i < count; i++)
+            if (found[i].data.fd == listener && found[i].events & EPOLLIN)
+                has_request = 1;
+            else if (found[i].data.fd == child_signals)
+                take_children(waited);
+            else
+                is_else = 1;
+        if (is_else || PyList_Size(waited))
+            break;
+    }
+    struct epoll_event armed = {.events = EPOLLIN, .data.fd = ends};
+    epoll_ctl(poll, EPOLL_CTL_MOD, ends, &armed);
+
+    PyObject *processes = PyList_New(0);
+    for (int at = 0; at < seen_count; at++) {
+        PyObject *process = process_tuple(&seen[at]);
+        PyList_Append(processes, process);
+        Py_XDECREF(process);
+        Py_CLEAR(seen[at].entry);
+    }
+    if (!held) {
+        Py_INCREF(Py_None);
+        held = Py_None;
+    }
+    int is_asked = outcome != QUIET && outcome != BROKEN;
+    if (PyErr_Occurred())
+        PyErr_Clear(); /* of memory: what is missing in a list shows in the figures */
+    return Py_BuildValue("(iy#Ky#LKNNNNNNNO)", outcome, (char *)&request,
+                         (Py_ssize_t)(is_asked ? sizeof request : 0), (unsigned long long)seq,
+                         (char *)head, (Py_ssize_t)32, (long long)written_bytes,
+                         (unsigned long long)written_ns, rows, processes, earlier, hits, ended,
+                         waited, held, is_torn ? Py_True : Py_False);
+}
+
+static PyObject *set_up(PyObject *module, PyObject *args)
+{
+    const char *its_key;
+    unsigned long long inode, major, minor, mount;
+    if (!PyArg_ParseTuple(args, "iiii(KKKK)Iipiiy#SSS", &listener, &journal, &child_signals,
+                          &proc, &inode, &major, &minor, &mount, &mount_bit,
+                          &first_left_to_others, &counts_crowd, &most_children, &most_processes,
+                          &its_key, &key_length, &exit_event, &exit_before, &exit_after))
+        return NULL;
+    if (key_length > (Py_ssize_t)sizeof key) {
+        PyErr_SetString(PyExc_ValueError, "a key of 64 bytes at most");
+        return NULL;
+    }
+    memcpy(key, its_key, key_length);
+    our_root = (Place){inode, major << 32 | minor, mount};
+    Py_INCREF(exit_event);
+    Py_INCREF(exit_before);
+    Py_INCREF(exit_after);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"set_up", set_up, METH_VARARGS, "The descriptors and figures of a session."},
+    {"serve", serve, METH_VARARGS, "Answers requests for as long as it can; see repeated.py."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_repeated", NULL, -1, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__repeated(void)
+{
+    name_depth = PyUnicode_InternFromString("depth");
+    name_image = PyUnicode_InternFromString("image");
+    name_argv = PyUnicode_InternFromString("argv");
+    name_parent = PyUnicode_InternFromString("parent");
+    name_pid = PyUnicode_InternFromString("pid");
+    name_children = PyUnicode_InternFromString("known_children");
+    return PyModule_Create(&definition);
+}

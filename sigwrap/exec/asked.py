@@ -1,0 +1,185 @@
+"""What an exec asks for: its arguments and its environment, as the caller's memory has them now.
+
+The caller can rewrite both after sigwrap has read them. The exec stop compares them with the new
+image.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from sigwrap.bare.digests import blake2b
+from sigwrap.calls import I386
+from sigwrap.kernel import proc_files
+from sigwrap.kernel.memory import Memory, Unreadable
+from sigwrap.kernel.paths import AT_FDCWD
+from sigwrap.kernel.seccomp import Notification, int32
+from sigwrap.policy.judge.loading import loading_variables
+
+MATCHED_BYTES = 64 * 1024
+_ENVIRONMENT_BYTES = 256 * 1024
+_MOST_VARIABLES = 4096
+_AT_EXECVE_CHECK = 0x10000
+
+Entries = tuple[tuple[str, bytes], ...]
+
+
+class ExecRefused(Exception):
+    """The kernel would refuse the exec; `errno` is what it would say."""
+
+    def __init__(self, error: int) -> None:
+        super().__init__(error)
+        self.errno = error
+
+
+def only_asks(notification: Notification, syscall: str) -> bool:
+    """Return whether the call only asks (Linux 6.14) if the file could be executed."""
+    return syscall == "execveat" and bool(notification.argument4 & _AT_EXECVE_CHECK)
+
+
+class Asked:
+    """The arguments of an execve or execveat."""
+
+    __slots__ = (
+        "argv",
+        "argv_at",
+        "environment_at",
+        "flags",
+        "folder_fd",
+        "path",
+        "path_at",
+        "truncated",
+        "word_size",
+    )
+
+    def __init__(self, notification: Notification, syscall: str, memory: Memory) -> None:
+        """Read all but argv. Raises Unreadable, and ExecRefused."""
+        self.word_size = 4 if notification.arch == I386 else 8
+        if syscall == "execve":
+            self.folder_fd, self.flags = AT_FDCWD, 0
+            self.path_at, self.argv_at = notification.argument0, notification.argument1
+            self.environment_at = notification.argument2
+        else:
+            self.folder_fd, self.flags = int32(notification.argument0), notification.argument4
+            self.path_at, self.argv_at = notification.argument1, notification.argument2
+            self.environment_at = notification.argument3
+        if self.word_size == 4:
+            self.path_at &= 0xFFFFFFFF
+            self.argv_at &= 0xFFFFFFFF
+            self.environment_at &= 0xFFFFFFFF
+        self.path, cut = memory.string(self.path_at)
+        if cut:
+            raise ExecRefused(errno.ENAMETOOLONG)
+        self.argv: list[bytes] = []
+        self.truncated = False
+
+    def read_argv(self, memory: Memory) -> tuple[list[bytes], bool]:
+        """Return argv, and whether it is cut. Raises Unreadable."""
+        self.argv, self.truncated = memory.strings(self.argv_at, self.word_size, MATCHED_BYTES)
+        return self.argv, self.truncated
+
+    def variable(self, tid: int, name: bytes, *, may_wait: bool = False) -> bytes | None:
+        """Return the variable's value; None also if the environment is too large or unreadable."""
+        start = name + b"="
+        found = self.environment(tid, may_wait=may_wait) or ()
+        return next((entry[len(start) :] for entry in found if entry.startswith(start)), None)
+
+    def environment(self, tid: int, *, may_wait: bool = False) -> list[bytes] | None:
+        """Return the entries; None if they are too large or unreadable."""
+        try:
+            with Memory(tid, may_wait=may_wait) as memory:
+                found, cut = memory.strings(
+                    self.environment_at, self.word_size, _ENVIRONMENT_BYTES, _MOST_VARIABLES
+                )
+        except Unreadable:
+            return None
+        return None if cut else found
+
+
+class Environment:
+    """The variables of an exec, and what they make its program load."""
+
+    __slots__ = ("_clean", "_entries", "_loaded", "_own", "_raw", "_read", "_stays", "_was_read")
+
+    def __init__(
+        self, read: Callable[[], Sequence[bytes] | None], own: Mapping[str, bytes]
+    ) -> None:
+        """`read` returns None if it fails. `own`: the variables that sigwrap was started with."""
+        self._read = read
+        self._own = own
+        self._entries: Entries | None = None
+        self._raw: Sequence[bytes] | None = None
+        self._stays = False
+        self._was_read = False
+        self._clean: list[Sequence[str]] = []  # names of programs that nothing is loaded into
+        self._loaded: tuple[Sequence[str], tuple[str, ...]] | None = None  # by names of programs
+
+    def read(self) -> None:
+        """Read the entries once. What failed in a worker must not be tried again in the loop."""
+        if not self._was_read:
+            self._was_read = True
+            raw = self._raw = self._read()
+            self._entries = None if raw is None else _entries(raw)
+
+    def loads_code(self, names: Sequence[str], added: Sequence[str]) -> bool:
+        """Return whether they load code into a program of these names, or can't be read.
+
+        `added`: variables that a wrapper sets.
+        """
+        self.read()
+        if self._entries is None:
+            return True
+        set_by_wrapper = tuple((name, b"set") for name in added)
+        if loading_variables(names, self._entries + set_by_wrapper, self._own):
+            return True
+        self._clean.append(names)
+        return False
+
+    def loaded(self, names: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the variables that load code, with their values; None if they can't be read."""
+        self.read()
+        if self._entries is None:
+            return None
+        found = _loaded(names, self._entries, self._own)
+        self._loaded = names, found
+        return found
+
+    def digest(self, *, stays: bool) -> str:
+        """Return a digest, or "". `stays`: the exec stop compares every entry."""
+        self.read()
+        if self._raw is None:
+            return ""
+        self._stays = stays
+        return blake2b(_joined(self._raw)).hexdigest()
+
+    def differs(self, pid: int) -> bool:
+        """Return whether the new image has others, as far as they matter. Raises OSError."""
+        if not self._clean and not self._stays and self._loaded is None:
+            return False
+        with os.fdopen(proc_files.open_file(f"/proc/{pid}/environ"), "rb") as file:
+            found = file.read()
+        if self._stays and self._raw is not None and found != _joined(self._raw):
+            return True
+        entries = _entries(found.split(b"\0"))
+        if self._loaded is not None:
+            names, loaded = self._loaded
+            if _loaded(names, entries, self._own) != loaded:
+                return True
+        return any(loading_variables(names, entries, self._own) for names in self._clean)
+
+
+def _loaded(names: Sequence[str], entries: Entries, own: Mapping[str, bytes]) -> tuple[str, ...]:
+    found = set(loading_variables(names, entries, own))
+    return tuple(f"{name}={os.fsdecode(value)}" for name, value in entries if name in found)
+
+
+def _joined(raw: Sequence[bytes]) -> bytes:
+    """Return the entries as /proc/PID/environ has them."""
+    return b"".join(entry + b"\0" for entry in raw)
+
+
+def _entries(raw: Sequence[bytes]) -> Entries:
+    split = (entry.partition(b"=") for entry in raw)
+    return tuple((os.fsdecode(name), value) for name, _, value in split)

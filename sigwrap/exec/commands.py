@@ -1,0 +1,453 @@
+"""Commands: the file that a word names along PATH, whether a program is the system's own, and which
+system command a program shadows.
+
+A shell, `env` or execvp(3) that searches PATH keeps in argv[0] the word that it was given, which
+has no slash, and execs a path whose folder is one of PATH. So a program whose argv[0] has a slash,
+or whose folder is the system's, costs nothing but that look.
+
+A program that stood there before the session is no shadow: the user put it there (a virtual
+environment, pyenv, nvm). The kernel sets a file's change time at each write, rename, hard link and
+chmod, and on the usual file systems no process can set it back. So the file and every link on its
+path must have an older one, and a folder of the user's PATH must still be the same folder.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Mapping
+
+from sigwrap.bare import NamedTuple
+from sigwrap.exec.content import USUAL_LOADERS, Mounts
+from sigwrap.kernel.file_state import Inode, State, magic_of
+from sigwrap.kernel.paths import SERVED, Caller, MayWait, OurView, our_view, path_of
+from sigwrap.policy.judge.globs import Named
+from sigwrap.policy.judge.request import Program
+from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS, may_be_the_systems
+from sigwrap.policy.judge.wrappers import MULTICALL
+
+DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
+_LOOK_UPS_AT_ONCE = 48  # three nested wrappers, a PATH of sixteen folders
+_LOOK_UPS = 4096
+_SECONDS = 1.0
+_TOO_LONG = "too many paths to search for the program that it wraps"
+_LISTED_AGAIN_S = 1.0
+_MOST_LINKS = 40
+_CLOCK_REALTIME_COARSE = 5  # the clock of change times
+# File systems where each change of a file sets its change time: ext, XFS, btrfs, F2FS, ZFS,
+# bcachefs, overlay, squashfs, EROFS. On FAT a process can set it, and on tmpfs a mapping changes a
+# file without it.
+_WITH_CHANGE_TIMES = frozenset(
+    {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x2FC12FC1, 0xCA451A4E}
+    | {0x794C7630, 0x73717368, 0xE0F5E1E2}
+)
+_FOLDERS_KEPT = 1000
+_LOOKED_AT_AGAIN_S = 1.0
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+_known_folders: dict[str, tuple[bool, float]] = {}  # and when that was seen
+
+
+class Search:
+    """The search of one exec, with a limit for all its look-ups together."""
+
+    __slots__ = ("_caller", "_folders", "_left", "_search_path", "_until_s")
+
+    def __init__(self, caller: Caller, search_path: Callable[[], bytes]) -> None:
+        self._caller = caller
+        self._search_path = search_path
+        self._folders: list[bytes] | None = None
+        self._left = _LOOK_UPS if caller.may_wait else _LOOK_UPS_AT_ONCE
+        self._until_s = time.monotonic() + _SECONDS
+
+    def find(self, word: bytes) -> tuple[int, State, bytes] | None:
+        """Return an O_PATH descriptor, its state and its path. Raises MayWait if it takes long."""
+        for folder in [b""] if b"/" in word else self._path():
+            self._left -= 1
+            if self._left < 0 or time.monotonic() > self._until_s:
+                raise MayWait(_TOO_LONG)
+            path = os.path.join(folder, word)
+            try:
+                fd = self._caller.open(path)
+            except OSError:
+                continue
+            state = self._caller.state_of(fd)
+            if stat.S_ISREG(state.mode) and state.mode & 0o111:
+                return fd, state, path
+            os.close(fd)
+        return None
+
+    def _path(self) -> list[bytes]:
+        if self._folders is None:
+            self._folders = self._search_path().split(b":")
+        return self._folders
+
+
+def is_the_systems(fd: int, called: str, path: str) -> bool:
+    """Return whether only root can change the file of `fd`, at `path`, and what it was called.
+
+    A link with the file's own name may belong to any user.
+    """
+    if not is_roots_own(fd) or not in_a_system_folder(path):
+        return False
+    return called.rpartition("/")[2] == path.rpartition("/")[2] or in_a_system_folder(called)
+
+
+def is_roots_own(fd: int) -> bool:
+    state = os.fstat(fd)
+    return state.st_uid == 0 and not state.st_mode & _WRITABLE_BY_OTHERS
+
+
+def in_a_system_folder(path: str) -> bool:
+    """Return whether only root can change the folder of an absolute path."""
+    if not may_be_the_systems(path):
+        return False
+    folder = path.rpartition("/")[0]
+    known, now_s = _known_folders.get(folder), time.monotonic()
+    if known is None or now_s - known[1] > _LOOKED_AT_AGAIN_S:
+        if len(_known_folders) >= _FOLDERS_KEPT:
+            _known_folders.clear()
+        known = _known_folders[folder] = _only_root_changes(folder), now_s
+    return known[0]
+
+
+def _only_root_changes(folder: str) -> bool:
+    """Check the folder and each one on the way to it, which could be renamed and replaced."""
+    on_the_way = "/"
+    for part in folder.split("/"):
+        on_the_way = os.path.join(on_the_way, part)
+        try:
+            state = os.stat(on_the_way)
+        except OSError:
+            return False
+        if state.st_uid != 0 or state.st_mode & _WRITABLE_BY_OTHERS:
+            return False
+    return True
+
+
+class _Listed(NamedTuple):
+    changed: tuple[int, int]
+    names: frozenset[str]
+
+
+class SystemCommands:
+    """The names in the system's folders, listed at the session's start; a folder that has changed
+    is listed again."""
+
+    __slots__ = ("_folders", "_listed_s", "_on_path", "_since", "_view")
+
+    def __init__(self, view: OurView, path: str = "", since_ns: int | None = None) -> None:
+        """`path`: the PATH at the start. `since_ns`: when the session began, if not now."""
+        self._view = view
+        self._folders: dict[str, _Listed] = {}
+        self._listed_s = time.monotonic()
+        if since_ns is None:
+            since_ns = time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
+        self._since = divmod(since_ns, 1_000_000_000)
+        folders = {each.rstrip("/") for each in path.split(":") if each.startswith("/")}
+        self._on_path = {each: self._inode_of(each) for each in folders}
+        self._list(may_wait=True)
+
+    def shadowed(
+        self, caller: Caller, fd: int, state: State, called: bytes, *, elsewhere: bool
+    ) -> str:
+        """Return the command that the file of `fd`, found by the path `called`, shadows, or "".
+        Raises MayWait."""
+        path = os.fsdecode(called)
+        if not path.startswith("/"):
+            path = f"{_folder_of(caller, elsewhere=elsewhere)}/{path.removeprefix('./')}"
+        if _is_in_the_systems(caller, fd, state, path, elsewhere=elsewhere):
+            return ""
+        found = self._commands(path.rpartition("/")[2])
+        if not found or state.inode in found.values():  # a link to the command itself
+            return ""
+        if self._is_older(caller, fd, state, path, elsewhere=elsewhere):
+            return ""
+        return next(iter(found))
+
+    def _commands(self, name: str) -> dict[str, Inode | None]:
+        """Return the paths of the system's commands of this name, and their files, if known."""
+        now_s = time.monotonic()
+        if now_s - self._listed_s > _LISTED_AGAIN_S:
+            self._listed_s = now_s
+            self._list(may_wait=False)
+        found: dict[str, Inode | None] = {}
+        for folder in [folder for folder, its in self._folders.items() if name in its.names]:
+            path = f"{folder}/{name}"
+            try:
+                state = self._state_of(path)
+            except MayWait:
+                found[path] = None
+                continue
+            except OSError:
+                continue
+            if stat.S_ISREG(state.mode) and state.mode & 0o111:
+                found[path] = state.inode
+        return found
+
+    def _is_older(
+        self, caller: Caller, fd: int, state: State, path: str, *, elsewhere: bool
+    ) -> bool:
+        """Return whether the file and what leads to it stood there before the session. False if in
+        doubt."""
+        if elsewhere or not caller.shares_our_root or not caller.is_local(state):
+            return False
+        if not self._is_before(state):
+            return False
+        folder = path.rpartition("/")[0].rstrip("/")
+        if folder in self._on_path:
+            at_start = self._on_path[folder]
+            if at_start is None or self._inode_of(folder) != at_start:
+                return False  # another folder was put in its place
+        try:
+            return magic_of(fd) in _WITH_CHANGE_TIMES and self._led_to(caller, path) == state.inode
+        except OSError:
+            return False
+
+    def _is_before(self, state: State) -> bool:
+        seconds, nanoseconds = state.changed
+        if not nanoseconds:  # some file systems keep whole seconds only
+            return seconds < self._since[0]
+        return state.changed < self._since
+
+    def _led_to(self, caller: Caller, path: str) -> Inode | None:
+        """Return what the path leads to, or None if one of its links is not older."""
+        parts = os.fsencode(path).split(b"/")[::-1]
+        here, links = caller.open(b"/"), 0
+        try:
+            while parts:
+                part = parts.pop()
+                if not part:
+                    continue
+                found = caller.open_part(here, part)
+                try:
+                    state = caller.known_state(found)
+                    if not stat.S_ISLNK(state.mode):
+                        here, found = found, here
+                        continue
+                    links += 1
+                    if links > _MOST_LINKS or not self._is_before(state):
+                        return None
+                    target = os.readlink(b"", dir_fd=found)
+                finally:
+                    os.close(found)
+                if target.startswith(b"/"):
+                    root = caller.open(b"/")
+                    os.close(here)
+                    here = root
+                parts += target.split(b"/")[::-1]
+            return caller.known_state(here).inode
+        finally:
+            os.close(here)
+
+    def _inode_of(self, folder: str) -> Inode | None:
+        try:
+            return self._state_of(f"{folder}/").inode
+        except (MayWait, OSError):
+            return None
+
+    def _state_of(self, path: str) -> State:
+        us = self._us(may_wait=False)
+        fd = us.open(os.fsencode(path))
+        try:
+            return us.known_state(fd)
+        finally:
+            os.close(fd)
+
+    def _list(self, *, may_wait: bool) -> None:
+        """List each of COMMAND_FOLDERS in its order, a folder with several names once."""
+        us = self._us(may_wait=may_wait)
+        found: dict[str, _Listed] = {}
+        real: set[tuple[int, int]] = set()
+        for folder in COMMAND_FOLDERS:
+            known = self._folders.get(folder)
+            try:
+                fd = us.open(os.fsencode(folder))
+            except MayWait:
+                if known is not None:
+                    found[folder] = known
+                continue
+            except OSError:
+                continue
+            try:
+                state = us.known_state(fd)
+                if state.inode in real or not in_a_system_folder(f"{folder}/"):
+                    continue
+                real.add(state.inode)
+                if known is None or known.changed != state.changed:
+                    # An O_PATH descriptor can't be listed, but the folder that it holds can.
+                    known = _Listed(state.changed, frozenset(os.listdir(folder)))
+                found[folder] = known
+            except OSError:
+                continue
+            finally:
+                os.close(fd)
+        self._folders = found
+
+    def _us(self, *, may_wait: bool) -> Caller:
+        return Caller(os.getpid(), os.getpid(), self._view, may_wait=may_wait)
+
+
+def _folder_of(caller: Caller, *, elsewhere: bool) -> str:
+    """Return the caller's working folder; empty if it is on a mount of its own, where the path says
+    nothing, or if it is too long."""
+    if elsewhere:
+        return ""
+    folder = caller.open_folder()
+    try:
+        return path_of(folder)
+    finally:
+        os.close(folder)
+
+
+def _is_in_the_systems(
+    caller: Caller, fd: int, state: State, path: str, *, elsewhere: bool
+) -> bool:
+    if not may_be_the_systems(path):
+        return False
+    if not caller.shares_our_root:
+        return True  # a container's own system; the event says that it is elsewhere
+    if not caller.may_wait and not caller.is_local(state):
+        raise MayWait(SERVED)
+    if elsewhere:  # something is mounted there: the folder says nothing, but its file may
+        return caller.is_plain(fd, state) and is_roots_own(fd)
+    return in_a_system_folder(path)
+
+
+# What sigwrap knows of files and variables by itself, whatever a caller shows it.
+
+_LOADERS = sorted(map(os.fsdecode, USUAL_LOADERS))  # these run another program without an exec
+_SETTLED_S = 1  # a file that changed so shortly before the run may have changed in it
+
+
+class Ours:
+    __slots__ = ("commands", "mounts", "named_files", "variables", "view")
+
+    def __init__(self, variables: Mapping[str, bytes], named: Named, path: bytes = b"") -> None:
+        """`variables`: the user's own, all of which the session was given. `path`: the PATH."""
+        self.variables = variables
+        self.view = our_view()
+        self.mounts = Mounts(self.view.root)
+        self.commands = SystemCommands(self.view, os.fsdecode(path))
+        self.named_files = NamedFiles(named, os.fsdecode(path), self.view)
+
+
+class _Original(NamedTuple):
+    path: str
+    names: frozenset[str]
+
+
+class _Folder(NamedTuple):
+    inode: Inode
+    mount: int
+
+
+class NamedFiles:
+    def __init__(self, named: Named, search_path: str, view: OurView) -> None:
+        """Look through the folders of `search_path` and the system's, once."""
+        self._view = view
+        self._since_s = int(time.time()) - _SETTLED_S
+        self._originals: dict[Inode, _Original] = {}
+        self._folders: dict[str, _Folder | None] = {}
+        us = self._us(may_wait=True)
+        for folder in (*search_path.split(":"), *COMMAND_FOLDERS):
+            if folder.startswith("/"):
+                self._look_through(folder, named, us)
+        for path in (*named.paths, *_LOADERS):
+            self._add(os.path.realpath(path), path.rpartition("/")[2])
+
+    def originals(self, state: State, program: Program, *, may_wait: bool) -> list[Program]:
+        """Return as what else `program` counts, whose file has this state. Raises MayWait."""
+        if self.is_original(state, program.path):
+            return []
+        original = self._originals[state.inode]
+        folder, _, basename = program.path.rpartition("/")
+        if self._is_called(basename, folder, state.inode, may_wait=may_wait):
+            return []
+        names = {basename} if basename in original.names else original.names
+        return [
+            Program(original.path, name, program.argv, program.sha256, counts_by_name=True)
+            for name in names
+        ]
+
+    def is_original(self, state: State, path: str) -> bool:
+        """Return whether no rule names the file, or it is at the path where it was found."""
+        original = self._originals.get(state.inode)
+        return original is None or path == original.path
+
+    def _is_called(self, name: str, first: str, inode: Inode, *, may_wait: bool) -> bool:
+        """Return whether the file has had this name in one of the folders since before the run."""
+        us = self._us(may_wait=may_wait)
+        return any(
+            self._has(us, folder, name, inode)
+            for folder in sorted(self._folders, key=lambda folder: folder != first)
+        )
+
+    def _has(self, us: Caller, folder: str, name: str, inode: Inode) -> bool:
+        """Return whether the folder holds the file, below what is mounted over either.
+
+        A link or a rename changes the file, so it is not older than the run.
+        """
+        fds: list[int] = []
+        try:
+            fds.append(us.open(os.fsencode(folder)))
+            its = _identity_of(us, fds[0])
+            if its != self._folders[folder]:
+                return False
+            fds.append(us.open_part(fds[0], os.fsencode(name)))
+            found = us.state_of(fds[1])
+        except OSError:
+            return False
+        finally:
+            for fd in fds:
+                os.close(fd)
+        is_older = found.changed[0] < self._since_s
+        return is_older and found.inode == inode and found.mount == its.mount
+
+    def _us(self, *, may_wait: bool) -> Caller:
+        return Caller(os.getpid(), os.getpid(), self._view, may_wait=may_wait)
+
+    def _look_through(self, folder: str, named: Named, us: Caller) -> None:
+        real = os.path.realpath(folder)
+        if real in self._folders:
+            return
+        self._folders[real] = None
+        try:
+            names = os.listdir(real)
+            fd = us.open(os.fsencode(real))
+        except OSError:
+            return
+        try:
+            self._folders[real] = _identity_of(us, fd)
+        finally:
+            os.close(fd)
+        for name in {*named.among(names), *MULTICALL.intersection(names)}:
+            self._add(f"{real}/{name}", name)
+
+    def _add(self, called: str, name: str) -> None:
+        path = called
+        try:
+            state = os.lstat(called)
+            if stat.S_ISLNK(state.st_mode):
+                fd = os.open(called, os.O_PATH | os.O_CLOEXEC)
+                try:
+                    state, path = os.fstat(fd), path_of(fd)
+                finally:
+                    os.close(fd)
+        except OSError:
+            return
+        if not stat.S_ISREG(state.st_mode):
+            return
+        inode = (os.major(state.st_dev) << 32 | os.minor(state.st_dev), state.st_ino)
+        basename = path.rpartition("/")[2]
+        names = {basename} if basename in MULTICALL else {basename, name}
+        known = self._originals.get(inode)
+        if known is not None:
+            path, names = known.path, names | known.names
+        self._originals[inode] = _Original(path, frozenset(names))
+
+
+def _identity_of(us: Caller, fd: int) -> _Folder:
+    state = us.known_state(fd)
+    return _Folder(state.inode, state.mount)

@@ -1,0 +1,385 @@
+"""What is in a file that an exec would run: how it begins, the interpreter that a script names, the
+loader that an ELF file names, and its digest."""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import mmap
+import os
+import select
+import stat
+import struct
+import time
+from collections.abc import Sequence
+
+from sigwrap.bare import Generic, NamedTuple, TypeVar
+from sigwrap.bare.digests import sha256
+from sigwrap.kernel import proc_files
+from sigwrap.kernel.file_state import (
+    Place,
+    State,
+    Told,
+    mount_of,
+    place_of,
+    place_of_descriptor,
+    read_mountinfo,
+    unescaped,
+)
+from sigwrap.kernel.paths import Caller, MayWait, path_of
+from sigwrap.machine import IS_AARCH64
+from sigwrap.session.effects import NOWHERE, Whereabouts
+
+HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
+MAX_HASHED_BYTES = 1 << 30
+READ_TO_COMPARE_BYTES = 8 << 20  # of all files of an exec together, in about 8 ms
+_READ_AT_ONCE_BYTES = 1 << 18
+_KEPT = 4096
+_CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
+
+LEASED = "another process holds a lease on the file"
+
+HEADER_BYTES = 256  # BINPRM_BUF_SIZE
+MAX_INTERPRETERS = 5  # the kernel refuses a sixth with ELOOP
+_BLANKS = b" \t"
+
+ELF_MAGIC = b"\x7fELF"
+# The loaders of the C libraries: only root can replace them.
+USUAL_LOADERS = frozenset(
+    {
+        b"/lib64/ld-linux-x86-64.so.2",
+        b"/lib/ld-linux.so.2",
+        b"/lib/ld-musl-x86_64.so.1",
+        b"/lib/ld-musl-i386.so.1",
+        b"/lib/ld-linux-aarch64.so.1",
+        b"/lib/ld-musl-aarch64.so.1",
+    }
+)
+_PT_INTERP = 3
+_PATH_MAX = 4096
+_MACHINE_AT = 18
+_NATIVE = b"\xb7\0" if IS_AARCH64 else b"\x3e\0"  # EM_AARCH64, EM_X86_64
+_ELF_READ_AT_ONCE = 4096
+_WIDE = (struct.Struct("<32xQ14xHH"), struct.Struct("<I4xQ16xQ16x"))
+_NARROW = (struct.Struct("<28xI10xHH"), struct.Struct("<II8xI12x"))
+
+_T = TypeVar("_T")
+
+
+def has_settled(state: State) -> bool:
+    """Return whether the next write will change the state. Two writes within one tick of a coarse
+    clock may give a file the same ctime."""
+    seconds, nanoseconds = state.changed
+    return time.time_ns() - seconds * 1_000_000_000 - nanoseconds > _CTIME_GRAIN_NS
+
+
+class KnownByState(Generic[_T]):
+    """What is known of a file for as long as its state stays."""
+
+    def __init__(self) -> None:
+        self._known: dict[State, _T] = {}
+        self.get = self._known.get
+
+    def keep(self, state: State, found: _T) -> None:
+        if has_settled(state):
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[state] = found
+
+
+_headers = KnownByState[bytes]()
+
+
+def reopen(fd: int, *, may_wait: bool = False) -> int:
+    """Open the file for reading. A lease of another process on the file can make that wait."""
+    return proc_files.open_file(
+        f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK)
+    )
+
+
+def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
+    """Return how the file begins; None if sigwrap may not read it. Raises MayWait.
+
+    A write through a mapping does not change the state: then the kernel loads another image, which
+    the exec stop notices.
+    """
+    known = _headers.get(state)
+    if known is not None:
+        return known
+    try:
+        readable = reopen(fd, may_wait=may_wait)
+    except PermissionError:
+        return None
+    except BlockingIOError as leased:
+        raise MayWait(LEASED) from leased
+    try:
+        found = os.read(readable, HEADER_BYTES)
+    finally:
+        os.close(readable)
+    _headers.keep(state, found)
+    return found
+
+
+def await_lease(fd: int) -> None:
+    """Make the kernel break the lease: its holder has 45 s to give it up."""
+    os.close(reopen(fd, may_wait=True))
+
+
+def digest(fd: int) -> str:
+    """Return the SHA-256; "", which no rule names, for an unreadable, leased or too large file."""
+    try:
+        readable = reopen(fd)
+        with open(readable, "rb", buffering=0) as file:
+            if os.fstat(readable).st_size > MAX_HASHED_BYTES:
+                return ""
+            found = sha256()
+            while piece := file.read(_READ_AT_ONCE_BYTES):
+                found.update(piece)
+            return found.hexdigest()
+    except OSError:
+        return ""
+
+
+def fingerprint(fd: int, state: State, *, by_state_alone: bool) -> str:
+    """Return a text that changes with the file.
+
+    Writes and renames change its state. Stores through a mapping that is dirty already change only
+    the digest. On another mount, other files lie beside it.
+    """
+    known = f"{state.mount} {state.inode} {state.size} {state.changed}"
+    return known if by_state_alone else f"{known} {digest(fd)}"
+
+
+# Scripts
+
+
+class NotExecutableFormat(Exception):
+    """The kernel would refuse it with ENOEXEC: a script that names no interpreter."""
+
+
+class Shebang(NamedTuple):
+    interpreter: bytes
+    argument: bytes | None
+
+
+def shebang(header: bytes) -> Shebang | None:
+    """Read the first line as fs/binfmt_script.c does; None if the file is no script."""
+    if not header.startswith(b"#!"):
+        return None
+    header = header[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
+    line, newline, _ = header[2:].partition(b"\n")
+    if not newline:
+        words = line.lstrip(_BLANKS)
+        if not any(blank in words for blank in (b" ", b"\t", b"\0")):
+            raise NotExecutableFormat  # the interpreter's name is cut off
+        line = line[:-1]
+    line = line.rstrip(_BLANKS).lstrip(_BLANKS)
+    end = next((at for at, byte in enumerate(line) if byte in b" \t\0"), len(line))
+    interpreter, rest = line[:end], line[end:]
+    if not interpreter:
+        raise NotExecutableFormat
+    argument = None if rest.startswith(b"\0") else rest.lstrip(_BLANKS).partition(b"\0")[0]
+    return Shebang(interpreter=interpreter, argument=argument or None)
+
+
+def interpreter_argv(script: Shebang, called: bytes, argv: Sequence[bytes]) -> list[bytes]:
+    """Return the interpreter's argv. `called`: the script's name as the kernel passes it on."""
+    inserted = [script.interpreter]
+    if script.argument is not None:
+        inserted.append(script.argument)
+    return [*inserted, called, *argv[1:]]
+
+
+def command_line(argv: Sequence[bytes]) -> bytes:
+    """Return what /proc/PID/cmdline shows of a fresh image; Linux makes an empty argv `[""]`."""
+    return b"\0".join(argv) + b"\0"
+
+
+# ELF files
+
+
+class Loader(NamedTuple):
+    """The loader that an ELF file names: the kernel maps it as well, and starts it."""
+
+    path: bytes  # empty: a usual one, or none
+    may_change: bool  # a process other than root's may write to the ELF file
+
+
+USUAL_OF_ROOT = Loader(b"", may_change=False)
+
+_loaders = KnownByState[Loader]()
+
+
+def elf_loader(fd: int, state: State) -> Loader:
+    """Return the loader of a file that begins with ELF_MAGIC. Raises OSError."""
+    found = _loaders.get(state)
+    if found is None:
+        found = _loader_now(fd)
+        _loaders.keep(state, found)
+    return found
+
+
+def loader_holds(fd: int, found: Loader) -> bool:
+    """Check it at the exec stop, when no process can write to the file any more."""
+    return not found.may_change or _loader_now(fd) == found
+
+
+def is_mapped(pid: int, fd: int) -> bool:
+    """Return whether a process has mapped the file.
+
+    On some file systems /proc/PID/maps shows another device than stat(2). So sigwrap maps the file
+    as well, and compares the two lists.
+    """
+    readable = reopen(fd)
+    try:
+        here = mmap.mmap(readable, 1, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+    finally:
+        os.close(readable)
+    with here:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(here))
+        places = {place for start, place in _mapped("self") if start == address}
+    return any(place in places for _, place in _mapped(pid))
+
+
+def _mapped(pid: int | str) -> list[tuple[int, tuple[bytes, bytes]]]:
+    """Return the start, and the device and inode, of each mapping."""
+    with os.fdopen(proc_files.open_file(f"/proc/{pid}/maps"), "rb") as maps:
+        lines = [line.split(b" ", 5) for line in maps]
+    return [(int(words[0].partition(b"-")[0], 16), (words[3], words[4])) for words in lines]
+
+
+def _loader_now(fd: int) -> Loader:
+    readable = reopen(fd)
+    try:
+        state = os.fstat(readable)
+        path = _named_loader(readable)
+    finally:
+        os.close(readable)
+    is_roots = state.st_uid == 0 and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return Loader(b"" if path in USUAL_LOADERS else path, not is_roots)
+
+
+def _named_loader(fd: int) -> bytes:
+    start = os.pread(fd, _ELF_READ_AT_ONCE, 0)
+    is_native = start[_MACHINE_AT : _MACHINE_AT + 2] == _NATIVE  # the kernel ignores the class byte
+    for header, entry in (_WIDE, _NARROW) if is_native else (_NARROW,):
+        try:
+            headers_at, entry_bytes, count = header.unpack_from(start)
+            if entry_bytes == entry.size:
+                return _named_in(_part(fd, start, headers_at, count * entry.size), entry, fd, start)
+        except (struct.error, OverflowError, OSError):
+            pass  # the file is cut off or broken: the kernel refuses it
+    return b""
+
+
+def _named_in(table: bytes, entry: struct.Struct, fd: int, start: bytes) -> bytes:
+    for kind, offset, size in entry.iter_unpack(table):
+        if kind == _PT_INTERP:
+            return _part(fd, start, offset, min(size, _PATH_MAX)).partition(b"\0")[0]
+    return b""
+
+
+def _part(fd: int, start: bytes, offset: int, size: int) -> bytes:
+    if offset + size <= len(start):
+        return start[offset : offset + size]
+    return os.pread(fd, size, offset)
+
+
+# Find where an exec would run, and whether a file lies where sigwrap's own paths are valid.
+
+_CHUNK = 1 << 16
+
+
+class Mounts:
+    """The mounts of sigwrap's own mount namespace below its root."""
+
+    def __init__(self, our_root: Place) -> None:
+        self._root_mount = our_root[3]  # not listed if the root is a directory within a mount
+        self._list_fd = proc_files.open_file("/proc/self/mountinfo")
+        self._changes = select.poll()
+        self._changes.register(self._list_fd, select.POLLPRI)
+        self._lock = _thread.allocate_lock()  # a worker may look as well
+        self._ids = self._numbers()
+
+    def hold(self, fd: int) -> bool:
+        """Return whether an open file lies on one of them.
+
+        The kernel reuses ids, but a change of the list before the file was opened is noticed here.
+        """
+        mount = mount_of(fd)
+        if mount == self._root_mount:
+            return True
+        with self._lock:
+            if self._changes.poll(0):
+                self._ids = self._numbers()
+            return mount in self._ids
+
+    def cover(self, fd: int) -> bool:
+        """Return whether another mount covers the path of a file that lies on one of them.
+
+        This asks no file system.
+        """
+        path = os.fsencode(path_of(fd))
+        with self._lock:
+            listed = self._listed()
+        return bool(path) and mount_at(path, self._root_mount, listed) != mount_of(fd)
+
+    def _numbers(self) -> frozenset[int]:
+        return frozenset(each.number for each in self._listed())
+
+    def _listed(self) -> list[Told]:
+        os.lseek(self._list_fd, 0, os.SEEK_SET)
+        data = b""
+        while chunk := os.read(self._list_fd, _CHUNK):
+            data += chunk
+        return read_mountinfo(data)
+
+
+def mount_at(path: bytes, root: int, listed: Sequence[Told]) -> int:
+    """Return the mount at the end of a path without links.
+
+    On the way, each mount continues in the first one on it. A mount on the root itself does not
+    count, because processes stay below it.
+    """
+    nearest: dict[int, tuple[int, int]] = {}  # by mount: path length so far, mount there
+    for each in listed:
+        point = unescaped(each.point)
+        if point != b"/" and (path == point or path.startswith(point + b"/")):
+            found = len(point), each.number
+            nearest[each.parent] = min(found, nearest.get(each.parent, found))
+    number = root
+    while number in nearest:
+        number = nearest[number][1]
+    return number
+
+
+class Where:
+    """The root and directory of a caller, which the exec stop compares if a decision used them."""
+
+    __slots__ = ("_caller", "_folder", "_mounts")
+
+    def __init__(self, caller: Caller, mounts: Mounts) -> None:
+        self._caller = caller
+        self._mounts = mounts
+        self._folder: Place | None = None
+
+    def read(self) -> Whereabouts:
+        try:
+            folder = self._caller.open_folder()
+        except OSError:  # the caller is ending, or may not be read any more
+            return NOWHERE
+        try:
+            self._folder = place_of_descriptor(folder)
+            are_ours = self._caller.shares_our_root and self._mounts.hold(folder)
+            return Whereabouts(
+                path_of(folder),
+                f"{self._caller.root} {self._folder}",
+                are_ours,
+                is_covered=are_ours and self._mounts.cover(folder),
+            )
+        finally:
+            os.close(folder)
+
+    def holds(self, pid: int) -> bool:
+        """Return at the exec stop whether the directory is the same."""
+        return self._folder is None or place_of(b"/proc/%d/cwd" % pid) == self._folder

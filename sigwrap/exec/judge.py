@@ -1,0 +1,548 @@
+"""Decide about an exec, and follow it until it has succeeded or failed.
+
+The policy decides. The mediator records the decision; then the exec goes on and is verified, is
+replaced in place, is refused, or waits for an approval. Every error is a denial with an event.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Generator, Sequence
+
+from sigwrap.approve.questions import (
+    Answer,
+    command_line,
+    denial,
+    denied_by,
+    killed,
+    refusal,
+    waiting,
+    with_rules_message,
+)
+from sigwrap.bare import Any
+from sigwrap.exec.events import Retries, exec_failed, exec_payload
+from sigwrap.exec.facts import ExecFacts, Unseen, not_dumpable, stalled
+from sigwrap.exec.question import (
+    Approved,
+    ApprovedScripts,
+    Ground,
+    asked_for,
+    is_the_same,
+    question_about,
+    read_ground,
+)
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.request import (
+    Action,
+    CommandRedirect,
+    CommandRequest,
+    Decision,
+    Program,
+)
+from sigwrap.policy.judge.rules import Crowd, exceeded, used_up
+from sigwrap.session.effects import (
+    Ask,
+    CannotHold,
+    Continue,
+    ContinueWatched,
+    Effect,
+    EndRun,
+    Escalation,
+    ExecOutcome,
+    Fail,
+    Held,
+    Hold,
+    Image,
+    Judgement,
+    KernelRefused,
+    LoadedOther,
+    Look,
+    Prepare,
+    Prepared,
+    PrepareStub,
+    PrepareStubCommand,
+    Ran,
+    ReadEnvironment,
+    Record,
+    Replace,
+    Restarted,
+    Steps,
+    TakeDigests,
+    Tampered,
+    Tell,
+    TellWatchers,
+    Turn,
+    Unpreparable,
+    Unrecorded,
+    VerifyThenContinue,
+    WouldWait,
+)
+from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.session.run_end import LimitReached
+from sigwrap.text import masked, printable, shell_words
+
+_GO_ON = {Action.ALLOW: "exec_allowed", Action.AUDIT: "exec_audited"}
+_NO_APPROVAL_WHILE_TRACED = (
+    "it needs approval, and its caller is traced: a tracer could make it run another program"
+)
+_DIGEST_TAKES_LONG = "computing the digest of such a large file takes too long"
+_NO_APPROVAL_UNREADABLE = (
+    "it needs approval, and sigwrap may not read its caller: it could not verify the program"
+)
+
+
+_STUB_COMMAND = "the command that its stub runs"
+
+
+class ExecMediator:
+    def __init__(self, engine: Engine, *, is_watched: bool = False) -> None:
+        """Judge by a policy. `is_watched`: report each exec that goes on to the watchers."""
+        self._engine = engine
+        self._is_watched = is_watched
+        self._limits = engine.policy.limits
+        rules = engine.policy.command_rules
+        self._names_digests = any(rule.sha256 or rule.not_sha256 for rule in rules)
+        self._rules_about_loading = frozenset(rule.name for rule in rules if rule.loads_code)
+        self._execs = 0
+        self.last_denial = ""  # the rule that denied
+        self.denied_last = 0  # the pid of its caller
+        self._retries = Retries()
+        self._last_line: tuple[Process, str] | None = None
+        # A shell that is refused /usr/bin/X asks for /bin/X at once. The answer stays the same.
+        self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
+        self._approved_scripts = ApprovedScripts()
+
+    def mediate(self) -> Steps:
+        """Handle an exec, from its request to its outcome."""
+        facts = yield from self._look()
+        match facts:
+            case ExecFacts(stub_rule=None):
+                yield from self._decide(facts, self._approved_scripts.take(facts.process))
+            case ExecFacts(stub_rule=str(rule)):
+                self._approved_scripts.take(facts.process)
+                yield from self._run_stub_command(facts, rule)
+            case Unseen():
+                yield from self._deny_unseen(facts)
+            case WouldFail():  # mostly a search along PATH
+                yield Fail(facts.errno, Unrecorded.NOTHING_HAPPENS)
+
+    def _look(self) -> Generator[Effect, Any, ExecFacts | Unseen | WouldFail]:
+        yield Turn()
+        facts: ExecFacts | Unseen | WouldFail = yield Look()
+        if self._names_digests and isinstance(facts, ExecFacts) and not (yield TakeDigests()):
+            return stalled(facts.process, facts.syscall, _DIGEST_TAKES_LONG)
+        return facts
+
+    def goes_on_by(self, facts: ExecFacts) -> Record | None:
+        """Return the event of an exec that can go on at once, or None."""
+        decision = self._judge(facts)
+        event = _GO_ON.get(decision.action)
+        if event is None:
+            return None
+        payload = exec_payload(facts, decision, verified=facts.readable)
+        return Record(event, payload, _escalation(facts, decision))
+
+    def goes_on(self, facts: ExecFacts, rule: str) -> Steps:
+        """Follow an exec that is recorded and already goes on."""
+        yield from self._go_on(facts, facts.programs[0].path, rule, Image.ASKED)
+
+    def look_over(self, facts: ExecFacts) -> None:
+        """Judge the exec in every way that it may need: this shows which digests the rules need."""
+        self._judge(facts)
+        self._judge_as_traced(facts)
+
+    def _decide(
+        self, facts: ExecFacts, approved: Approved | None = None, *, asked_before: bool = False
+    ) -> Steps:
+        """Judge an exec. `approved`: the approved script that the process executed last."""
+        decision = self._judge(facts)
+        if decision.action is not Action.DENY:
+            used = used_up(self._limits, self._execs)
+            if used is not None:
+                yield from self._deny_as_used_up(facts, used)
+                return
+        match decision.action:
+            case Action.ALLOW | Action.AUDIT:
+                yield from self._let_run(facts, decision, _GO_ON[decision.action])
+            case Action.REDIRECT:
+                yield from self._redirect(facts, decision)
+            case Action.APPROVE:
+                if approved is not None and (yield from approved.goes_on(facts, decision.rule)):
+                    yield from self._run_covered(facts, decision, approved)
+                else:
+                    yield from self._ask(facts, decision, asked_before=asked_before)
+            case Action.DENY | Action.ABSORB:
+                yield from self._deny(facts, decision)
+
+    def _judge(self, facts: ExecFacts) -> Decision:
+        limit = exceeded(self._limits, facts.process.depth, facts.crowd)
+        if limit is not None:
+            return limit
+        subject = subject_of(facts, traced=not facts.readable)
+        return self._engine.decide_exec(subject, len(facts.here))
+
+    def _judge_as_traced(self, facts: ExecFacts) -> Decision:
+        return self._engine.decide_command(subject_of(facts, traced=True))
+
+    # Going on
+
+    def _let_run(
+        self,
+        facts: ExecFacts,
+        decision: Decision,
+        event: str,
+        *,
+        approval_id: str = "",
+        script: Approved | None = None,
+    ) -> Steps:
+        held = yield from _hold()
+        used = used_up(self._limits, self._execs)  # by other execs, while this one waited
+        if used is not None:
+            yield from self._deny_as_used_up(facts, used)
+            return
+        match held:
+            case Held.YES:
+                payload = exec_payload(facts, decision, verified=facts.readable)
+                if approval_id:
+                    payload["approval_id"] = approval_id
+                if not (yield Record(event, payload, _escalation(facts, decision))):
+                    yield Fail(errno.EACCES)
+                    return
+                yield from self._tell_watchers(facts, traced=not facts.readable)
+                path = facts.programs[0].path
+                runs = yield from self._go_on(facts, path, decision.rule, Image.ASKED)
+                if runs and script is not None:
+                    self._approved_scripts.keep(facts.process, script)
+            case Held.BY_ITS_TRACER:
+                yield from self._let_run_watched(facts, verified=facts.readable)
+            case Held.NO:
+                yield from self._let_run_watched(facts, verified=False)
+            case CannotHold(may_run=True) if self._engine.lets_everything_run:
+                yield from self._let_run_watched(facts, verified=False)
+            case CannotHold():
+                traced = Decision(action=Action.DENY, rule="builtin:traced", reason=held.reason)
+                yield from self._deny(facts, traced, traced=True)
+            case Held.NOT_DUMPABLE:  # another thread has just made it so
+                yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
+
+    def _tell_watchers(self, facts: ExecFacts, *, traced: bool, is_replaced: bool = False) -> Steps:
+        if self._is_watched:
+            yield TellWatchers(facts, traced, is_replaced)
+
+    def _go_on(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
+        """Let the exec go on, and return whether the program runs."""
+        self._execs += 1
+        return (yield from self._runs(facts, path, rule, image))
+
+    def _runs(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
+        outcome: ExecOutcome = yield VerifyThenContinue(image)
+        yield from self._record_outcome(path, rule, outcome)
+        if isinstance(outcome, LoadedOther):  # sigwrap kills the process at its exec stop
+            yield from self._tell(facts.process, killed(line_of(facts), outcome.problem))
+        return isinstance(outcome, Ran)
+
+    def _record_outcome(self, path: str, rule: str, outcome: ExecOutcome) -> Steps:
+        match outcome:
+            case Ran():
+                pass
+            case KernelRefused():  # the log already says that it goes on
+                yield exec_failed(path, rule, outcome.errno)
+            case LoadedOther():
+                payload = {
+                    "path": path,
+                    "reason": outcome.problem,
+                    "loaded_path": outcome.path,
+                    "loaded_argv": masked(outcome.argv),
+                    "rule_name": rule,
+                }
+                yield Record("exec_verification_failed", payload)
+
+    def _let_run_watched(self, facts: ExecFacts, *, verified: bool) -> Steps:
+        decision = self._judge_as_traced(facts)
+        event = _GO_ON.get(decision.action)
+        if event is None:
+            yield from self._deny_as_traced(facts, decision)
+            return
+        payload = exec_payload(facts, decision, verified=verified, traced=True)
+        if (yield Record(event, payload, _escalation(facts, decision))):
+            yield from self._tell_watchers(facts, traced=True)
+            self._execs += 1
+            outcome: ExecOutcome = yield ContinueWatched()
+            yield from self._record_outcome(facts.programs[0].path, decision.rule, outcome)
+        else:
+            yield Fail(errno.EACCES)
+
+    def _run_stub_command(self, facts: ExecFacts, rule: str) -> Steps:
+        """Run a stub's command, which was judged when the stub's caller asked for it."""
+        decision = Decision(action=Action.ALLOW, rule=rule, reason=_STUB_COMMAND)
+        prepared: Prepared | Unpreparable = yield PrepareStubCommand()
+        if isinstance(prepared, Unpreparable):
+            yield from self._deny_because(facts, decision, prepared.why)
+        elif (yield from _hold()) is not Held.YES:
+            yield from self._deny_because(
+                facts, decision, "its caller is traced, so it cannot be recorded"
+            )
+        elif (
+            yield Record("exec_allowed", exec_payload(facts, decision, verified=prepared.readable))
+        ):
+            yield from self._go_on(facts, prepared.path, rule, Image.REPLACEMENT)
+        else:
+            yield Fail(errno.EACCES)
+
+    # Refusing
+
+    def _deny(
+        self, facts: ExecFacts, decision: Decision, *, traced: bool = False, told: str = ""
+    ) -> Steps:
+        """Deny an exec. `told` is a message to the caller with more than the rule's."""
+        payload = exec_payload(facts, decision, verified=False, traced=traced)
+        if self._retries.is_one(facts.process, payload):
+            payload["retry"] = True
+        yield Record("exec_denied", payload, _escalation(facts, decision))
+        shown = decision._replace(message=told) if told else decision
+        yield from self._tell_denial(facts.process, line_of(facts), shown)
+        yield Fail(errno.EACCES)
+
+    def _deny_because(self, facts: ExecFacts, decision: Decision, reason: str) -> Steps:
+        """Deny the exec for a reason that is not the rule's."""
+        denied = decision._replace(action=Action.DENY, reason=reason, message=reason)
+        yield from self._deny(facts, denied)
+
+    def _deny_unapproved(self, facts: ExecFacts, decision: Decision, reason: str) -> Steps:
+        denied = decision._replace(action=Action.DENY, reason=reason)
+        told = with_rules_message(reason, decision.message)
+        yield from self._deny(facts, denied, told=told)
+
+    def _deny_as_traced(self, facts: ExecFacts, decision: Decision) -> Steps:
+        if decision.action is Action.APPROVE:
+            why = _NO_APPROVAL_WHILE_TRACED
+            decision = decision._replace(action=Action.DENY, reason=why, message=why)
+        yield from self._deny(facts, decision, traced=True)
+
+    def _deny_as_used_up(self, facts: ExecFacts, used: Decision) -> Steps:
+        yield from self._deny(facts, used)
+        maximum = self._limits.max_execs
+        yield EndRun(LimitReached("max_execs", maximum, used.reason, self._execs))
+
+    def _deny_unseen(self, unseen: Unseen) -> Steps:
+        process, syscall = unseen.process, unseen.syscall
+        nothing = (Program("", "", ()),)
+        facts = ExecFacts(process, syscall, "", "", True, nothing, (), True, Crowd(0, 0), None)
+        decision = Decision(action=Action.DENY, rule=unseen.rule, reason=unseen.reason)
+        yield Record("exec_denied", exec_payload(facts, decision, verified=False))
+        if unseen.errno == errno.EACCES:
+            yield from self._tell_denial(process, f"{syscall} by {process.last_name}", decision)
+        yield Fail(unseen.errno)
+
+    def _tell_denial(self, process: Process, what: str, decision: Decision) -> Steps:
+        rule, policy = decision.rule, self._engine.policy.name
+        is_built_in = rule.startswith("builtin:")
+        because = decision.message or (decision.reason if is_built_in else "")
+        self.last_denial = denied_by(rule, policy)  # the printed line has the rest
+        self.denied_last = process.pid
+        line = denial(what, rule, policy, because)
+        yield from self._tell(process, line)
+
+    def _tell(self, process: Process, line: str) -> Steps:
+        """Print a line once, because a shell that is refused /usr/bin/X tries /bin/X next."""
+        if self._last_line != (process, line):
+            self._last_line = (process, line)
+            yield Tell(line)
+
+    # Replacing
+
+    def _redirect(self, facts: ExecFacts, decision: Decision) -> Steps:
+        redirect = decision.redirect_to
+        if redirect is None:
+            yield from self._deny_because(facts, decision, "the rule names no replacement")
+            return
+        if facts.truncated and redirect.append_args:
+            why = "it has too many arguments to pass on"
+            yield from self._deny_because(facts, decision, why)
+            return
+        argv = replacement_argv(redirect, self._matched(facts, decision).argv)
+        prepared: Prepared | Unpreparable = yield Prepare(redirect, argv, decision.rule)
+        if isinstance(prepared, Unpreparable):
+            yield from self._deny_because(facts, decision, prepared.why)
+            return
+        if (yield from _hold()) is not Held.YES:
+            why = "its caller is traced, so it cannot be redirected"
+            yield from self._deny_because(facts, decision, why)
+            return
+        payload = exec_payload(facts, decision, verified=prepared.readable)
+        payload |= {
+            "replacement": prepared.path,
+            "replacement_argv": masked(prepared.argv),
+            "replacement_env": [name for name, _ in redirect.env],
+            "via": redirect.via.value,
+            "record": redirect.record,
+        }
+        if not (yield Record("exec_redirected", payload, _escalation(facts, decision))):
+            yield Fail(errno.EACCES)
+            return
+        yield from self._tell_watchers(facts, traced=False, is_replaced=True)
+        if decision.message:
+            line = printable(f"sigwrap: {facts.programs[0].name}: {decision.message}")
+            yield from self._tell(facts.process, line)
+        if (yield from _replaced(prepared.path, decision.rule)):
+            yield from self._go_on(facts, prepared.path, decision.rule, Image.REPLACEMENT)
+
+    def _matched(self, facts: ExecFacts, decision: Decision) -> Program:
+        """Return the program that the decision is about: the file, an interpreter or an applet."""
+        subject = subject_of(facts, traced=not facts.readable)
+        return next(
+            program
+            for program in facts.here
+            if self._engine.decide_program(program, subject).rule == decision.rule
+        )
+
+    # Asking
+
+    def _ask(self, facts: ExecFacts, decision: Decision, *, asked_before: bool) -> Steps:
+        if not facts.readable:
+            yield from self._deny_because(facts, decision, _NO_APPROVAL_UNREADABLE)
+            return
+        asked = (facts.process, (facts.cwd, *asked_for(facts, decision)))
+        if self._last_refusal is not None and self._last_refusal[:2] == asked:
+            yield from self._deny_unapproved(facts, decision, self._last_refusal[2])
+            return
+        about_loading = decision.rule in self._rules_about_loading
+        ground = yield from read_ground(facts, is_about_loading=about_loading)
+        if ground.where.traced:
+            as_traced = self._judge_as_traced(facts)
+            if as_traced.action not in _GO_ON:  # an approval would change nothing
+                yield from self._deny_as_traced(facts, as_traced)
+                return
+        question = question_about(facts, ground, decision, asked_before=asked_before)
+        if facts.process.depth and not facts.process.stub_of and (yield WouldWait(question)):
+            stub: Prepared | Unpreparable = yield PrepareStub()
+            if isinstance(stub, Prepared):
+                yield from self._become_stub(facts, stub.path, decision)
+                return
+        notice = waiting(line_of(facts), decision.rule, self._engine.policy.name)
+        answer: Answer = yield Ask(question, notice)
+        if answer.granted:
+            yield from self._run_if_unchanged(facts, ground, decision, answer, asked_before)
+        else:
+            reason = refusal(answer)
+            self._last_refusal = (*asked, reason)
+            yield from self._deny_unapproved(facts, decision, reason)
+
+    def _become_stub(self, facts: ExecFacts, path: str, decision: Decision) -> Steps:
+        """Turn the caller into a stub, whose own exec waits for the approval."""
+        process = facts.process
+        if (yield from _hold()) is not Held.YES:
+            yield from self._deny_because(facts, decision, _NO_APPROVAL_WHILE_TRACED)
+            return
+        waiting_for = {"path": facts.path or facts.programs[0].path, "rule_name": decision.rule}
+        if not (yield Record("exec_waiting", waiting_for)):
+            yield Fail(errno.EACCES)
+            return
+        asker = process.comm
+        runs = (yield from _replaced(path, decision.rule)) and (
+            yield from self._runs(facts, path, decision.rule, Image.REPLACEMENT)
+        )
+        if runs:
+            process.stub_of = asker
+
+    def _run_covered(self, facts: ExecFacts, decision: Decision, approved: Approved) -> Steps:
+        reason = f"approved by {approved.by} with {approved.scripts[0]}, which it runs"
+        covered = decision._replace(reason=reason)
+        yield from self._let_run(facts, covered, "exec_allowed", approval_id=approved.approval_id)
+
+    def _run_if_unchanged(
+        self,
+        facts: ExecFacts,
+        ground: Ground,
+        decision: Decision,
+        answer: Answer,
+        asked_before: bool,
+    ) -> Steps:
+        """Let an approved exec go on if file, content, place and rule are the same as before.
+
+        The environment may have changed. A later change makes the verification fail.
+        """
+        now = yield from self._look()
+        match now:
+            case ExecFacts():
+                about_loading = decision.rule in self._rules_about_loading
+                ground_now = yield from read_ground(now, is_about_loading=about_loading)
+                is_same = is_the_same(facts, ground, now, ground_now)
+                judged = self._judge(now)
+                if is_same and judged == decision:
+                    approved = decision._replace(reason=f"approved by {answer.by}")
+                    script = None
+                    if now.script_wraps is not None and not now.truncated:
+                        script = Approved(
+                            answer.id,
+                            answer.by,
+                            decision.rule,
+                            now.scripts,
+                            now.script_wraps,
+                            ground,
+                            environment=(yield ReadEnvironment()),
+                        )
+                    yield from self._let_run(
+                        now, approved, "exec_allowed", approval_id=answer.id, script=script
+                    )
+                elif asked_before and judged.action is Action.APPROVE:
+                    reason = "request denied: it changed again during the request"
+                    yield from self._deny_because(now, judged, reason)
+                else:
+                    yield from self._decide(now, asked_before=True)
+            case Unseen():
+                yield from self._deny_unseen(now)
+            case WouldFail():  # the file is gone
+                yield exec_failed(facts.programs[0].path, decision.rule, now.errno)
+                yield Fail(now.errno)
+
+
+def _replaced(path: str, rule: str) -> Judgement:
+    came_back: Restarted | KernelRefused | Tampered = yield Replace()
+    match came_back:
+        case KernelRefused(errno=error):
+            yield exec_failed(path, rule, error)
+        case Tampered():
+            yield exec_failed(path, rule, errno.EACCES)
+            yield Fail(errno.EACCES)
+    return isinstance(came_back, Restarted)
+
+
+def let_ask() -> Steps:
+    """Let an execveat with AT_EXECVE_CHECK go on, since it runs nothing."""
+    yield Continue(Unrecorded.ONLY_ASKS)  # its flags are in a register
+
+
+def _hold() -> Generator[Effect, Any, Held | CannotHold]:
+    """Hold the caller. Other execs of its process may have come first since it was judged."""
+    held: Held | CannotHold = Held.AGAIN
+    while held is Held.AGAIN:
+        yield Turn()
+        held = yield Hold()
+    return held
+
+
+def subject_of(facts: ExecFacts, *, traced: bool) -> CommandRequest:
+    depth = facts.process.depth
+    return CommandRequest(facts.programs, depth, facts.truncated, traced, facts.cwd)
+
+
+def _escalation(facts: ExecFacts, decision: Decision) -> Escalation | None:
+    return Escalation(decision.rule, line_of(facts)) if decision.escalate else None
+
+
+def line_of(facts: ExecFacts) -> str:
+    """Return the command line to show, with the typed path or else the program's real name.
+
+    The caller can write anything into argv[0]. A typed path may be a link, or relative.
+    """
+    main = facts.programs[0]
+    arguments = shell_words(masked(main.argv)[1:])
+    if "/" in facts.path and main.argv[:1] == (facts.path,):
+        return command_line(facts.path, arguments, main.path.rpartition("/")[2])
+    return command_line(main.name, arguments, main.name)
+
+
+def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:
+    name = redirect.command.rpartition("/")[2]
+    return (name, *redirect.arguments(argv))

@@ -1,0 +1,378 @@
+"""Put another command into a caller's own call.
+
+The supervisor answers the call with ERESTARTNOINTR, and the caller stops on its way out, before any
+signal handler. There the supervisor makes the kernel restart the call as mmap(2), which provides
+new memory for the path and arguments. Then it sets the registers for an exec of these, one
+instruction back. The exec comes as a new request with the new pointers.
+
+The space below the stack pointer would be unsafe. A vfork child shares its parent's memory, and
+this space need not be stack: a Go program calls from a goroutine, whose small stack lies between
+heap objects. The price of new memory: a parent that waits in vfork keeps the pages. They contain
+only the replacing command line. sigwrap writes to no other memory of the caller, so read-only
+arguments do not matter.
+
+If a signal arrives, sigwrap restores the call, which comes again after the signal. Anything else
+that is unexpected makes the exec fail with EACCES.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import resource
+import struct
+from collections.abc import Mapping, Sequence
+
+from sigwrap.bare import Enum, NamedTuple, re, signal
+from sigwrap.calls import EXECS, I386, number_of
+from sigwrap.kernel import procfs, ptrace
+from sigwrap.kernel.memory import Memory, Unreadable
+from sigwrap.kernel.ptrace import LAYOUT, Registers
+from sigwrap.kernel.seccomp import Notification
+from sigwrap.machine import NUMBERS
+from sigwrap.policy.judge.request import CommandRedirect, Via
+
+_PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
+_MAP_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_ALL_BITS = 0xFFFFFFFFFFFFFFFF
+
+
+_MAP_OF_I386 = 192  # mmap2
+_AT_EMPTY_PATH = 0x1000
+
+
+class _Step(Enum):
+    STOPPING = "stopping"
+    CALLING_MAP = "calling mmap"
+    IN_MAP = "in mmap"
+    STAGED = "staged"  # the new exec is pending
+    LEAVING = "leaving"  # the exec was answered; at any stop now, it has failed
+
+
+class Redirection:
+    """A state machine: each stop of the caller leads to its next move."""
+
+    __slots__ = (
+        "_address",
+        "_descriptor",
+        "_parts",
+        "_request",
+        "_saved",
+        "_step",
+        "_tid",
+        "_word_size",
+        "_written",
+        "error",
+    )
+
+    def __init__(
+        self,
+        notification: Notification,
+        path: bytes,
+        argv: Sequence[bytes],
+        environment: Sequence[bytes] | None,
+        environment_at: int,
+        descriptor: int = -1,
+    ) -> None:
+        """Prepare a redirection. With `environment` None, the one at `environment_at` stays.
+        `descriptor` is the caller's, of the file to execute; `path` is then empty."""
+        self._descriptor = descriptor
+        self._tid = notification.tid
+        self._request = notification
+        self._word_size = 4 if notification.arch == I386 else 8
+        self._parts = (path, tuple(argv), environment, environment_at)
+        self._step = _Step.STOPPING
+        self._saved: Registers = {}
+        self._address = 0
+        self._written = b""
+        self.error = 0  # why it failed; the caller gets EACCES
+
+    def on_stop(self, wait_status: int) -> bool:
+        """Return whether the caller was released. Raises KernelError if it was killed."""
+        match self._step:
+            case _Step.STOPPING:
+                return self._stopped(wait_status)
+            case _Step.CALLING_MAP:
+                return self._called(wait_status)
+            case _Step.IN_MAP:
+                return self._mapped(wait_status)
+            case _Step.STAGED:
+                return self._put_back(wait_status, restarts=False)
+            case _Step.LEAVING:
+                return self._give_up(wait_status)
+
+    def is_intact(self, notification: Notification) -> bool:
+        """Return whether the next notification is the staged exec. Call this once."""
+        staged = self._step is _Step.STAGED
+        self._step = _Step.LEAVING
+        if not staged or notification.number != self._exec_number:
+            return False
+        wanted = self._arguments()
+        given = (
+            *(notification.argument0, notification.argument1, notification.argument2),
+            *(notification.argument3, notification.argument4),
+        )
+        if given[: len(wanted)] != wanted:
+            return False
+        try:
+            with Memory(self._tid, may_wait=True) as memory:  # only memory that sigwrap has mapped
+                return memory.block(self._address, len(self._written)) == self._written
+        except Unreadable:
+            return False
+
+    def _stopped(self, wait_status: int) -> bool:
+        registers = ptrace.registers(self._tid)
+        interrupted = wait_status >> 16 == ptrace.EVENT_STOP
+        if not LAYOUT.comes_again(registers, self._request.instruction_pointer):
+            self._saved = registers
+            return self._give_up(wait_status)
+        if not interrupted or os.WSTOPSIG(wait_status) != signal.SIGTRAP:
+            return self._detach(wait_status)  # a signal or a group stop; then the call comes again
+        self._saved = LAYOUT.again(registers)
+        length = len(_block(0, self._word_size, *self._parts[:3]).data)
+        arguments = (0, length, _PROTECTION, _MAP_FLAGS, -1, 0)
+        number = _MAP_OF_I386 if self._word_size == 4 else NUMBERS["mmap"]
+        arch = self._request.arch
+        mapping = LAYOUT.another_again(registers, arch, number, arguments)
+        ptrace.set_registers(self._tid, mapping)
+        ptrace.resume_to_syscall(self._tid)
+        self._step = _Step.CALLING_MAP
+        return False
+
+    def _called(self, wait_status: int) -> bool:
+        if not _is_syscall_stop(wait_status):
+            return self._put_back(wait_status, restarts=True)
+        ptrace.resume_to_syscall(self._tid)
+        self._step = _Step.IN_MAP
+        return False
+
+    def _mapped(self, wait_status: int) -> bool:
+        address = ptrace.registers(self._tid)[LAYOUT.result]
+        if not _is_syscall_stop(wait_status) or address >= _ALL_BITS - 4095:
+            return self._give_up(wait_status)
+        if self._word_size == 4:
+            address &= 0xFFFFFFFF
+        self._address = address
+        self._written = _block(address, self._word_size, *self._parts[:3]).data
+        try:
+            ptrace.write_memory(self._tid, address, self._written)
+        except OSError:
+            return self._give_up(wait_status)
+        given = (self._saved, self._request.arch, self._exec_number, self._arguments())
+        ptrace.set_registers(self._tid, LAYOUT.anew(*given))
+        ptrace.resume(self._tid)
+        self._step = _Step.STAGED
+        return False
+
+    @property
+    def _exec_number(self) -> int:
+        return number_of("execve" if self._descriptor < 0 else "execveat", self._request.arch)
+
+    def _arguments(self) -> tuple[int, ...]:
+        block = _block(self._address, self._word_size, *self._parts[:3])
+        pointers = block.path_at, block.argv_at, block.environment_at or self._parts[3]
+        if self._descriptor < 0:
+            return pointers
+        return (self._descriptor, *pointers, _AT_EMPTY_PATH)
+
+    def _put_back(self, wait_status: int, *, restarts: bool) -> bool:
+        """Restore the call. `restarts`: the kernel will still restart it by itself."""
+        registers = self._saved
+        if not restarts:
+            registers = LAYOUT.anew(registers, self._request.arch, self._request.number)
+        ptrace.set_registers(self._tid, registers)
+        return self._detach(wait_status)
+
+    def _give_up(self, wait_status: int) -> bool:
+        """Make the exec fail."""
+        found = ptrace.registers(self._tid)
+        self.error = errno.EACCES
+        if self._step is _Step.LEAVING:
+            self.error = ptrace.error_in(found, EXECS) or errno.EACCES
+        saved = self._saved or found
+        after = self._request.instruction_pointer
+        ptrace.set_registers(self._tid, LAYOUT.failed(saved, errno.EACCES, after))
+        return self._detach(wait_status)
+
+    def _detach(self, wait_status: int) -> bool:
+        is_signal = wait_status >> 16 == 0 and not _is_syscall_stop(wait_status)
+        ptrace.detach(self._tid, os.WSTOPSIG(wait_status) if is_signal else 0)
+        return True
+
+
+class _Block(NamedTuple):
+    data: bytes
+    path_at: int
+    argv_at: int
+    environment_at: int  # 0: not in it
+
+
+def _block(
+    address: int,
+    word_size: int,
+    path: bytes,
+    argv: Sequence[bytes],
+    environment: Sequence[bytes] | None,
+) -> _Block:
+    """Lay out the pointer arrays first, for alignment, then the strings."""
+    lists = [argv] if environment is None else [argv, environment]
+    text_at = address + sum(len(each) + 1 for each in lists) * word_size
+    arrays: list[int] = []
+    starts: list[int] = []
+    text: list[bytes] = []
+    for words in lists:
+        starts.append(address + len(arrays) * word_size)
+        for word in words:
+            arrays.append(text_at)
+            text.append(word + b"\0")
+            text_at += len(word) + 1
+        arrays.append(0)
+    pointers = struct.pack(f"<{len(arrays)}{'Q' if word_size == 8 else 'I'}", *arrays)
+    data = pointers + b"".join(text) + path + b"\0"
+    return _Block(
+        data=data,
+        path_at=text_at,
+        argv_at=starts[0],
+        environment_at=starts[1] if environment is not None else 0,
+    )
+
+
+def _is_syscall_stop(wait_status: int) -> bool:
+    return wait_status >> 16 == 0 and os.WSTOPSIG(wait_status) == ptrace.SYSCALL_STOP
+
+
+# The environment that a replacement gets, written to its stack at its exec stop.
+
+_HOST_VALUE = re.compile(r"\$\{SIGWRAP_HOST:(\w+)\}")
+_STACK_BYTES = 4 * 1024 * 1024  # Linux caps arguments at 6 MiB in all
+_CHUNK = 4096
+_ALIGNMENT = 16
+# The kernel writes no core for 1, and starts no program for it. For 0 it starts one.
+_NO_CORE = 1
+
+Variables = tuple[tuple[bytes, bytes], ...]
+
+
+class NoHostValue(Exception):
+    """The policy names a variable that sigwrap's own environment lacks."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def variables_for(
+    redirect: CommandRedirect,
+    host: Mapping[bytes, bytes],
+    given: Mapping[bytes, bytes],
+    session: bytes,
+) -> Variables:
+    """Return the variables to add. Raises NoHostValue.
+
+    `via: stub` takes none from the caller, whose LD_PRELOAD could read the values. It gets what the
+    command was given of `host`, sigwrap's own environment.
+    """
+    base: dict[bytes, bytes] = {}
+    if redirect.via is Via.STUB:
+        base = dict(given)
+        if session:
+            base[b"SIGWRAP_SESSION"] = session
+    added = {os.fsencode(name): _with_host_values(value, host) for name, value in redirect.env}
+    return tuple({**base, **added}.items())
+
+
+def takes_from_the_host(redirect: CommandRedirect) -> bool:
+    """Return whether a variable has a value that the caller must not get."""
+    return any(_HOST_VALUE.search(value) for _, value in redirect.env)
+
+
+def _with_host_values(text: str, host: Mapping[bytes, bytes]) -> bytes:
+    def value_of(found: re.Match[str]) -> str:
+        value = host.get(os.fsencode(found[1]))
+        if value is None:
+            raise NoHostValue(found[1])
+        return os.fsdecode(value)
+
+    return os.fsencode(_HOST_VALUE.sub(value_of, text))
+
+
+def objection_to(tid: int) -> str:
+    """Return why a program that this thread execs must not get a value of sigwrap's, or ""."""
+    theirs, ours = procfs.filters(tid), procfs.filters("self")
+    if theirs is None or ours is None:
+        return "cannot read which seccomp filters the caller has"
+    if theirs > ours + 1:  # the session's
+        return "the caller installed a seccomp filter of its own"
+    return ""
+
+
+def keep_from_core(pid: int) -> str:
+    """Forbid core dumps; return why that fails, or ""."""
+    try:
+        _soft, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
+        if hard != 0:  # raising it is for root
+            resource.prlimit(pid, resource.RLIMIT_CORE, (_NO_CORE, _NO_CORE))
+    except OSError as refusal:
+        return f"cannot keep it from dumping core: {refusal.strerror}"
+    return ""
+
+
+def add_to_new_image(pid: int, variables: Variables) -> None:
+    """Add them at the exec stop. Raises OSError, Unreadable or KernelError."""
+    registers = ptrace.registers(pid)
+    word_size = 4 if LAYOUT.is_narrow(registers) else 8
+    stack_at = registers[LAYOUT.stack]
+    names = {name for name, _ in variables}
+    with Memory(pid, may_wait=True) as memory:  # all of it is the new image's own
+        words = _vector(pid, stack_at, word_size)
+        environment_at = words[0] + 2
+        end = words.index(0, environment_at)
+        kept = [
+            pointer
+            for pointer in words[environment_at:end]
+            if memory.string(pointer)[0].partition(b"=")[0] not in names
+        ]
+    text = b"".join(name + b"=" + value + b"\0" for name, value in variables)
+    text_at = (stack_at - len(text)) & -_ALIGNMENT
+    added = []
+    position = text_at
+    for name, value in variables:
+        added.append(position)
+        position += len(name) + len(value) + 2
+    vector = [*words[:environment_at], *kept, *added, *words[end:]]
+    data = struct.pack(f"<{len(vector)}{'Q' if word_size == 8 else 'I'}", *vector)
+    vector_at = (text_at - len(data)) & -_ALIGNMENT
+    ptrace.write_memory(pid, text_at, text)
+    ptrace.write_memory(pid, vector_at, data)
+    ptrace.set_registers(pid, {**registers, LAYOUT.stack: vector_at})
+
+
+def _vector(pid: int, stack_at: int, word_size: int) -> Sequence[int]:
+    """Return argc, arguments, NULL, environment, NULL, auxiliary vector with its AT_NULL."""
+    data = b""
+    while len(data) < _STACK_BYTES:
+        more = ptrace.read_memory(pid, stack_at + len(data), _CHUNK)
+        data += more
+        words = memoryview(data[: len(data) - len(data) % word_size]).cast(
+            "Q" if word_size == 8 else "I"
+        )
+        end = _end_of_vector(words.tolist())
+        if end:
+            return words[:end].tolist()
+        if not more:
+            break
+    raise OSError("the new image's stack has no end")
+
+
+def _end_of_vector(words: Sequence[int]) -> int:
+    """Return the length of the vector, or 0 if its end is not among the words."""
+    try:
+        position = words.index(0, words[0] + 2) + 1
+    except (IndexError, ValueError):
+        return 0
+    while position + 1 < len(words):
+        if words[position] == 0:  # AT_NULL, and its value
+            return position + 2
+        position += 2
+    return 0

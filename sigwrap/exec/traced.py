@@ -1,0 +1,272 @@
+"""Verify execs of callers that another process of the session traces.
+
+A process has one tracer, so sigwrap cannot seize such a caller. But the caller stops after its
+exec, and only its tracer can continue it. So sigwrap seizes the tracer before the exec goes on,
+compares the loaded image while the caller is stopped before its first instruction, and releases the
+tracer.
+
+The tracer need not have stopped: sigwrap has asked it to, so it cannot leave its current system
+call. A debugger that waits in vfork stops only after the exec of its child. A ptrace call could
+continue the caller, so then sigwrap waits until the tracer has stopped.
+
+When a tracer ends, the kernel lets its tracees run on. The tracer stops before that, and sigwrap
+kills the callers whose image it has not compared.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from sigwrap.bare import TYPE_CHECKING, signal
+from sigwrap.calls import EXECS, EXITS, PTRACE_CALLS
+from sigwrap.errors import KernelError
+from sigwrap.exec import verify
+from sigwrap.exec.executable import Executable
+from sigwrap.exec.tracing import (
+    Progress,
+    is_about_to_end,
+    progress_of,
+    tracer_of,
+    why_it_cannot_wait,
+)
+from sigwrap.kernel import procfs, ptrace
+from sigwrap.kernel.ptrace import Gone, NotTraceable
+from sigwrap.session.effects import CannotHold, ExecOutcome, Held, LoadedOther, Ran
+from sigwrap.session.lineage import Process
+from sigwrap.session.perform import PAUSED, Scope
+
+if TYPE_CHECKING:
+    from sigwrap.session.mediation import Mediation
+    from sigwrap.session.session import Session
+
+_ITSELF_TRACED = "the caller's tracer is traced itself, or sigwrap may not read it"
+_TAKES_TOO_LONG = "its exec took too long while its tracer was stopped"
+_TRACER_ENDED = "its tracer ended before sigwrap could compare the loaded image"
+_LOOK_AGAIN_S = 0.02
+_MOST_EXECS_TAKE_NS = 500_000
+_FIRST_PAUSE_S = 0.001
+_LONGEST_PAUSE_S = 0.005
+_TAKES_AT_MOST_S = 10.0
+
+
+class _Tracer:
+    __slots__ = ("is_ending", "is_stopped", "process", "scopes", "signal", "tid", "waiting")
+
+    def __init__(self, tid: int, process: Process) -> None:
+        self.tid = tid
+        self.process = process
+        self.scopes: set[Scope] = set()  # the execs for which it is stopped
+        self.waiting: list[Scope] = []  # for its stop or end
+        self.is_stopped = False
+        self.is_ending = False
+        self.signal = 0  # which it was about to get when it stopped
+
+    @property
+    def cannot_run(self) -> bool:
+        if self.is_stopped or self.is_ending:
+            return self.is_stopped
+        call = procfs.call_of(self.process.pid, self.tid)
+        if call is None or call < 0 or call in PTRACE_CALLS or call in EXITS:
+            return False
+        return not is_about_to_end(self.tid)
+
+    @property
+    def is_at_an_exec(self) -> bool:
+        return procfs.call_of(self.process.pid, self.tid) in EXECS
+
+
+class _Exec:
+    __slots__ = ("is_over", "judged", "pause_s", "scope", "tracer", "until_s")
+
+    def __init__(self, scope: Scope, judged: Executable, tracer: _Tracer) -> None:
+        self.scope = scope
+        self.judged = judged
+        self.tracer = tracer
+        self.until_s = time.monotonic() + _TAKES_AT_MOST_S
+        self.pause_s = _FIRST_PAUSE_S
+        self.is_over = False
+
+
+class TracedExecs:
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        self._performer = mediation.performer
+        self._loop = session.loop
+        self._turns = session.turns
+        self._restarts = mediation.restarts
+        self._processes = session.processes
+        self._tracers: dict[int, _Tracer] = {}  # by thread id
+        self._tracer_of: dict[Scope, _Tracer] = {}
+        self._execs: dict[Scope, _Exec] = {}  # execs that go on
+
+    def hold(self, scope: Scope, tid: int, process: Process) -> object:
+        """Keep the tracer `tid` from running: the reply to Hold, or PAUSED."""
+        problem = why_it_cannot_wait(scope.tid, scope.process)
+        if problem:
+            return CannotHold(problem)
+        tracer = self._tracers.get(tid)
+        if tracer is None:
+            if self._turns.is_busy(process):
+                self._turns.wait_behind(process, scope, Held.AGAIN)
+                return PAUSED
+            tracer = _Tracer(tid, process)
+            if tracer.is_at_an_exec:  # its own exec is held, and may wait for an approval
+                return self._later(scope)
+            try:
+                self._seize(tracer)
+            except (Gone, NotTraceable):
+                if self._restarts.let_go_soon(tid, scope, Held.AGAIN):
+                    return PAUSED
+                if tracer_of(scope.tid) != tid:  # it has ended
+                    return self._later(scope)
+                return CannotHold(_ITSELF_TRACED)
+        tracer.scopes.add(scope)
+        self._tracer_of[scope] = tracer
+        scope.holdings.let_tracer_go = lambda: self._let_go_after(scope)
+        if tracer.cannot_run:
+            return Held.BY_ITS_TRACER
+        tracer.waiting.append(scope)
+        return PAUSED
+
+    def go_on(self, scope: Scope, judged: Executable, answer: Callable[[], None]) -> None:
+        """Let an exec go on. The mediator is resumed when the exec is over."""
+        exec_ = self._execs[scope] = _Exec(scope, judged, self._tracer_of[scope])
+        self._turns.take(scope.process)
+        answer()
+        until_ns = time.perf_counter_ns() + _MOST_EXECS_TAKE_NS
+        while time.perf_counter_ns() < until_ns and not exec_.is_over:
+            os.sched_yield()
+            if procfs.thread_state(scope.process.pid, scope.process.pid) == "t":
+                self._look(exec_)
+        if not exec_.is_over:
+            self._look_later(exec_)
+
+    # The exec
+
+    def _look_later(self, exec_: _Exec) -> None:
+        def look() -> None:
+            if not exec_.is_over:
+                self._look(exec_)
+            if not exec_.is_over and is_about_to_end(exec_.tracer.tid):
+                self._kill(exec_, _TRACER_ENDED)
+            if not exec_.is_over:
+                self._look_later(exec_)
+
+        self._loop.call_at(time.monotonic() + exec_.pause_s, look)
+        exec_.pause_s = min(2 * exec_.pause_s, _LONGEST_PAUSE_S)
+
+    def _look(self, exec_: _Exec) -> None:
+        process = exec_.scope.process
+        match progress_of(process.pid, exec_.scope.tid):
+            case Progress.UNDERWAY if time.monotonic() > exec_.until_s:
+                self._kill(exec_, _TAKES_TOO_LONG)
+            case Progress.UNDERWAY:
+                pass
+            case Progress.FAILED:
+                self._end(exec_, Ran())
+            case Progress.ENDED:
+                self._end(exec_, None)
+            case Progress.LOADED:
+                problem = verify.difference(process.pid, exec_.judged)
+                if problem:
+                    self._kill(exec_, problem)
+                else:
+                    self._processes.loaded(process, exec_.judged.verified_image)
+                    self._end(exec_, Ran())
+
+    def _kill(self, exec_: _Exec, problem: str) -> None:
+        pid = exec_.scope.process.pid
+        other = LoadedOther(problem, *verify.shown(pid))
+        try:
+            os.kill(pid, signal.SIGKILL)  # before the record, because its tracer may have ended
+        except ProcessLookupError:
+            pass
+        self._end(exec_, other)
+
+    def _end(self, exec_: _Exec, outcome: ExecOutcome | None) -> None:
+        """Finish the exec. `outcome` is None if the caller has ended."""
+        exec_.is_over = True
+        del self._execs[exec_.scope]
+        if outcome is None:
+            self._performer.drop(exec_.scope)
+        else:
+            self._performer.resume(exec_.scope, outcome)
+        self._turns.give_back(exec_.scope.process)
+
+    # The tracer
+
+    def _later(self, scope: Scope) -> object:
+        return self._performer.wake_at(time.monotonic() + _LOOK_AGAIN_S, scope, Held.AGAIN)
+
+    def _wake_waiting(self, tracer: _Tracer) -> None:
+        waiting, tracer.waiting = tracer.waiting, []
+        for scope in waiting:
+            self._performer.wake(scope, Held.AGAIN)
+
+    def _seize(self, tracer: _Tracer) -> None:
+        ptrace.seize(tracer.tid, ptrace.TO_ITS_END)
+        self._tracers[tracer.tid] = tracer
+        self._turns.take(tracer.process)
+        ptrace.interrupt(tracer.tid)
+
+    def _let_go_after(self, scope: Scope) -> None:
+        """Release the tracer if this was its last exec. One that has not stopped yet runs on at its
+        stop."""
+        tracer = self._tracer_of.pop(scope)
+        tracer.scopes.discard(scope)
+        if tracer.is_stopped and not tracer.scopes:
+            self._let_go(tracer)
+
+    def _let_go(self, tracer: _Tracer) -> None:
+        tracer.is_stopped = False
+        try:
+            ptrace.detach(tracer.tid, tracer.signal)
+        except KernelError:
+            return  # it was killed at its stop; wait reports its end
+        self._forget(tracer)
+
+    def _forget(self, tracer: _Tracer) -> None:
+        del self._tracers[tracer.tid]
+        self._turns.give_back(tracer.process)
+
+    def on_stop(self, tid: int, wait_status: int) -> bool:
+        """Return whether the stop is that of a tracer."""
+        tracer = self._tracers.get(tid)
+        if tracer is None or os.WIFCONTINUED(wait_status):
+            return False
+        event, number = wait_status >> 16, os.WSTOPSIG(wait_status)
+        if event == ptrace.EVENT_EXIT:
+            self._ends(tracer)
+            return True
+        tracer.signal = 0 if event or number == ptrace.SYSCALL_STOP else number
+        try:
+            ptrace.make_again(tid, wait_status)
+        except KernelError:
+            pass  # it was killed at its stop
+        tracer.is_stopped = True
+        self._wake_waiting(tracer)
+        if tracer.is_stopped and not tracer.scopes:
+            self._let_go(tracer)
+        return True
+
+    def on_end(self, tid: int) -> None:
+        tracer = self._tracers.get(tid)
+        if tracer is not None:
+            self._kill_unverified(tracer)
+            self._forget(tracer)
+            self._wake_waiting(tracer)
+
+    def _ends(self, tracer: _Tracer) -> None:
+        tracer.is_stopped, tracer.is_ending = False, True
+        self._kill_unverified(tracer)
+        try:
+            ptrace.resume(tracer.tid)
+        except KernelError:
+            pass  # wait reports its end
+
+    def _kill_unverified(self, tracer: _Tracer) -> None:
+        for scope in tuple(tracer.scopes):
+            exec_ = self._execs.get(scope)
+            if exec_ is not None:
+                self._kill(exec_, _TRACER_ENDED)

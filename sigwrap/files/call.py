@@ -1,0 +1,295 @@
+"""Calls that change files by their paths: what they ask for, and where that lies.
+
+The paths are copied out of the caller's memory, once. The folder of a path is opened as the caller
+sees it, with links resolved; its last name is looked up in that folder. If a path cannot be opened,
+the event has it as the caller wrote it: the kernel will refuse the call.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import struct
+
+from sigwrap import calls
+from sigwrap.bare import NamedTuple
+from sigwrap.files.judge import Change, FileAim, Found, Nothing, Touched, Unseen
+from sigwrap.kernel.file_state import (
+    AT_EMPTY_PATH,
+    AT_STATX_DONT_SYNC,
+    OWNER,
+    STATX_BASIC_STATS,
+    ask,
+    known_state_in,
+    told_state,
+)
+from sigwrap.kernel.memory import PATH_MAX, Memory, Unreadable
+from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, MayWait, OurView, open_known, path_of
+from sigwrap.kernel.seccomp import Notification, int32
+from sigwrap.policy.judge.request import Operation
+from sigwrap.session.lineage import Process, WouldFail
+
+_RESOLVE_IN_ROOT = 0x10
+_AT_SYMLINK_FOLLOW = 0x400
+_RENAME_EXCHANGE = 2
+_CREAT = calls.O_CREAT | calls.O_WRONLY | calls.O_TRUNC
+_OPENS = frozenset({"open", "openat", "openat2", "creat"})
+_HOW = struct.Struct("<QQQ")  # flags, mode, resolve
+
+# Where the folder and the path are among a call's arguments; None: the current folder.
+_AT: dict[str, tuple[tuple[int | None, int], ...]] = {
+    **dict.fromkeys(("open", "creat", "truncate", "truncate64"), ((None, 0),)),
+    **dict.fromkeys(("unlink", "rmdir", "mkdir", "mknod"), ((None, 0),)),
+    **dict.fromkeys(("openat", "openat2", "unlinkat", "mkdirat", "mknodat"), ((0, 1),)),
+    **dict.fromkeys(("rename", "link"), ((None, 0), (None, 1))),
+    **dict.fromkeys(("renameat", "renameat2", "linkat"), ((0, 1), (2, 3))),
+    "symlink": ((None, 1),),
+    "symlinkat": ((1, 2),),
+}
+
+_NOT_A_NAME = (b"", b".", b"..")
+_LONGER_THAN_TOLD = "..."
+_UNREADABLE = "cannot read its memory"
+_BY_A_QUEUE = "sigwrap does not see what io_uring does"
+
+_NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR)
+_TRIES = 3  # a rename by another process can end a lookup in the caches
+_IN_A_FOLDER = frozenset({Operation.CREATE, Operation.DELETE})
+
+
+class _Name(NamedTuple):
+    folder_fd: int  # the caller's
+    path: bytes
+
+
+class _FileCall(NamedTuple):
+    """What a call asks for."""
+
+    syscall: str
+    names: tuple[_Name, ...]
+    flags: int = 0  # of a call that opens a file
+    resolve: int = 0  # openat2's
+    follows: bool = False  # a link at the end of the path
+
+    @property
+    def opens(self) -> bool:
+        return self.syscall in _OPENS
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether its flags say so. With O_PATH the kernel ignores the flags that would."""
+        return self.opens and (bool(self.flags & os.O_PATH) or not self.flags & calls.O_CHANGES)
+
+
+class _Place(NamedTuple):
+    path: str
+    exists: bool
+
+
+def look(
+    notification: Notification,
+    process: Process,
+    syscall: str,
+    ours: OurView,
+    *,
+    may_wait: bool = False,
+) -> FileAim:
+    """Find which files a call would change, and how. Raises MayWait where that can block."""
+    if syscall == "io_uring_setup":
+        return Unseen(_BY_A_QUEUE)
+    try:
+        call = _read_call(notification, syscall, may_wait=may_wait)
+    except Unreadable as unreadable:
+        if isinstance(unreadable.__cause__, PermissionError):
+            return Unseen(_UNREADABLE)
+        return WouldFail(errno.EFAULT)
+    except OSError as refusal:
+        return WouldFail(refusal.errno or errno.EPERM)
+    if call.changes_nothing:
+        return Nothing()
+    try:
+        caller = Caller(notification.tid, process.pid, ours, may_wait=may_wait)
+        first, *others = [_Lookup(caller, call, each).find() for each in call.names]
+    except PermissionError:
+        return Unseen(_UNREADABLE)
+    except OSError as refusal:
+        return WouldFail(refusal.errno or errno.EBADF)
+    if not first.path.startswith("/"):
+        return Nothing()  # a pipe or the like, by a link of /proc
+    return _touched(call, notification[6:], first, *others)
+
+
+def known_file(path: str) -> Found | None:
+    """Return what is at a path, as far as the kernel's caches know; None if nothing is there.
+
+    No file system is asked, so nothing blocks. A process that has just tried the path has put it
+    into the caches. OSError where they do not know.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            fd = open_known(path)
+            break
+        except OSError as refusal:
+            if refusal.errno in _NOTHING_THERE:
+                return None
+            if refusal.errno != errno.EAGAIN or not left:
+                raise
+    try:
+        found = ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS)
+        mode = told_state(found).mode
+        uid, gid = OWNER.unpack_from(found)
+        return Found(path_of(fd), stat.S_ISDIR(mode), frozenset(_permitted(mode, uid, gid)))
+    finally:
+        os.close(fd)
+
+
+def _read_call(notification: Notification, syscall: str, *, may_wait: bool) -> _FileCall:
+    """Raises Unreadable, MayWait, and OSError as the kernel fails the call."""
+    arguments: tuple[int, ...] = notification[6:]
+    flags = resolve = 0
+    with Memory(notification.tid, may_wait=may_wait) as memory:
+        match syscall:
+            case "open":
+                flags = arguments[1]
+            case "openat":
+                flags = arguments[2]
+            case "creat":
+                flags = _CREAT
+            case "openat2":
+                if arguments[3] < _HOW.size:
+                    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+                flags, _mode, resolve = _HOW.unpack(memory.block(arguments[2], _HOW.size))
+        names = tuple(_name(memory, arguments, *at) for at in _AT[syscall])
+    return _FileCall(syscall, names, flags, resolve, _follows(syscall, arguments, flags))
+
+
+def _name(memory: Memory, arguments: tuple[int, ...], folder: int | None, path: int) -> _Name:
+    text, is_cut = memory.string(arguments[path], PATH_MAX)
+    if is_cut:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    return _Name(AT_FDCWD if folder is None else int32(arguments[folder]), text)
+
+
+def _follows(syscall: str, arguments: tuple[int, ...], flags: int) -> bool:
+    match syscall:
+        case "truncate" | "truncate64":
+            return True
+        case "linkat":
+            return bool(arguments[4] & (_AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
+        case _ if syscall in _OPENS:
+            exclusively = os.O_CREAT | os.O_EXCL
+            return not flags & os.O_NOFOLLOW and flags & exclusively != exclusively
+        case _:
+            return False
+
+
+def _touched(
+    call: _FileCall, arguments: tuple[int, ...], first: _Place, second: _Place | None = None
+) -> Touched:
+    match call.syscall:
+        case "truncate" | "truncate64":
+            return Touched(Change.WRITE, first.path)
+        case "unlink" | "unlinkat" | "rmdir":
+            return Touched(Change.DELETE, first.path)
+        case "rename" | "renameat" | "renameat2" if second is not None:
+            swaps = call.syscall == "renameat2" and bool(arguments[4] & _RENAME_EXCHANGE)
+            return Touched(Change.RENAME, first.path, second.path, is_exchange=swaps)
+        case "link" | "linkat" if second is not None:
+            return Touched(Change.CREATE, first.path, second.path)
+        case _ if not call.opens:
+            return Touched(Change.CREATE, first.path)
+    flags = call.flags
+    is_without_name = flags & os.O_TMPFILE == os.O_TMPFILE
+    makes = bool(flags & os.O_CREAT) and (not first.exists or bool(flags & os.O_EXCL))
+    if is_without_name or not makes:
+        return Touched(Change.WRITE, first.path)
+    writes = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_TRUNC))
+    return Touched(Change.CREATE, first.path, is_written=writes)
+
+
+class _Lookup:
+    """Finds where one path of a call leads."""
+
+    def __init__(self, caller: Caller, call: _FileCall, name: _Name) -> None:
+        self._caller = caller
+        self._folder_fd = name.folder_fd
+        self._follows = call.follows
+        self._path = name.path
+        if call.resolve & _RESOLVE_IN_ROOT:
+            self._path = self._path.lstrip(b"/") or b"."
+
+    def find(self) -> _Place:
+        try:
+            return self._resolved()
+        except OSError:
+            return _Place(self._as_called(), exists=False)
+
+    def _resolved(self) -> _Place:
+        folder, _, name = self._path.rstrip(b"/").rpartition(b"/")
+        if name in _NOT_A_NAME:
+            return self._whole()
+        if not folder:
+            folder = b"/" if self._path.startswith(b"/") else b"."
+        held = self._open(folder)
+        try:
+            mode = self._mode_in(held, name)
+            if mode is not None and self._follows and stat.S_ISLNK(mode):
+                return self._whole()
+            path = path_of(held) or _LONGER_THAN_TOLD
+            return _Place(f"{path.rstrip('/')}/{os.fsdecode(name)}", mode is not None)
+        finally:
+            os.close(held)
+
+    def _open(self, path: bytes) -> int:
+        if path == b".":
+            return self._caller.open_folder(self._folder_fd)
+        return self._caller.open(path, self._folder_fd)
+
+    def _whole(self) -> _Place:
+        if not self._path and self._folder_fd != AT_FDCWD and self._follows:
+            held = self._caller.open_descriptor(self._folder_fd)  # AT_EMPTY_PATH
+        else:
+            held = self._caller.open(self._path, self._folder_fd)
+        try:
+            return _Place(path_of(held) or _LONGER_THAN_TOLD, exists=True)
+        finally:
+            os.close(held)
+
+    def _mode_in(self, folder: int, name: bytes) -> int | None:
+        """None: there is no such name."""
+        if not self._caller.may_wait and not self._caller.is_local(
+            self._caller.known_state(folder)
+        ):
+            raise MayWait(SERVED)
+        try:
+            return known_state_in(folder, name).mode
+        except FileNotFoundError:
+            return None
+
+    def _as_called(self) -> str:
+        """The path as the caller wrote it. OSError if its folder is no open descriptor."""
+        path = self._path
+        if not path.startswith(b"/"):
+            held = self._caller.open_folder(self._folder_fd)
+            try:
+                path = os.path.join(os.fsencode(path_of(held) or _LONGER_THAN_TOLD), path)
+            finally:
+                os.close(held)
+        return os.fsdecode(os.path.normpath(path))
+
+
+def _permitted(mode: int, uid: int, gid: int) -> set[Operation]:
+    """What the mode permits to this user, and so to the process tree. It ignores access lists."""
+    if os.geteuid() == 0:
+        bits = 0o7
+    elif uid == os.geteuid():
+        bits = mode >> 6
+    elif gid in (os.getegid(), *os.getgroups()):
+        bits = mode >> 3
+    else:
+        bits = mode
+    may = {Operation.READ} if bits & 0o4 else set()
+    if bits & 0o2:
+        may |= _IN_A_FOLDER | {Operation.WRITE}
+    return may

@@ -1,0 +1,239 @@
+"""Messages between the front process and the supervisor, one in a datagram.
+
+Both run the same program, and no other process has an end, so marshal can encode them.
+"""
+
+from __future__ import annotations
+
+import marshal
+import mmap
+import os
+
+from sigwrap.bare import Any, Enum, NamedTuple, socket
+
+
+class Place(Enum):
+    """The place of a signal's sender, seen from the session."""
+
+    INSIDE = "inside"
+    OUTSIDE = "outside"
+    OUTER_PROCESS = "outer-process"  # the bootloader, which passes signals on
+    ELSEWHERE = "elsewhere"  # in another pid namespace, where it cannot be examined
+    ENDED = "ended"  # before it could be examined
+    TIMER = "timer"  # a timer that sigwrap's caller set
+    AGENT_SIGNAL = "agent-signal"  # no process: `command` names the sender
+    CALLER_ENDED = "caller-ended"  # no signal: the run ends with sigwrap's caller
+    NONE = "nobody"  # the terminal, or sigwrap itself
+
+
+class Sender(NamedTuple):
+    pid: int
+    uid: int
+    place: Place
+    command: str
+
+
+NO_SENDER = Sender(0, 0, Place.NONE, "")
+
+
+class InterruptArrived(NamedTuple):
+    number: int
+    from_terminal: bool
+    ends_run: bool
+    sender: Sender
+
+
+class InterruptWithdrawn(NamedTuple):
+    """The interrupt was for the command, so the run goes on."""
+
+
+class SignalForCommand(NamedTuple):
+    number: int
+    sender: Sender
+
+
+class KillTree(NamedTuple):
+    reason: str
+
+
+class CommandStarted(NamedTuple):
+    pid: int
+
+
+class Forget(NamedTuple):
+    """Erase these variables, or all if none is named, before the command can read them.
+
+    The answer is Forgotten.
+    """
+
+    names: tuple[bytes, ...]
+
+
+class Forgotten(NamedTuple):
+    pass
+
+
+class CommandEnded(NamedTuple):
+    """Pass on the signals that have arrived. The answer is NothingMore."""
+
+
+class NothingMore(NamedTuple):
+    """The front process has passed on all signals that arrived."""
+
+
+class DiedOf(NamedTuple):
+    """End by this signal once the supervisor has ended."""
+
+    number: int
+
+
+class InterruptDemanded(NamedTuple):
+    """An agent signal ends the run, as an interrupt from outside does."""
+
+    source: str
+
+
+class Notice(NamedTuple):
+    """An approval request waits, and the user wants to be notified."""
+
+    id: str
+    question: str  # printable, like the others
+    rule: str
+    store: str
+
+    @property
+    def variables(self) -> dict[bytes, bytes]:
+        """Return the variables of the program that notifies the user."""
+        return {
+            b"SIGWRAP_APPROVAL_ID": self.id.encode(),
+            b"SIGWRAP_QUESTION": os.fsencode(self.question),
+            b"SIGWRAP_RULE": os.fsencode(self.rule),
+            b"SIGWRAP_STORE": os.fsencode(self.store),
+        }
+
+
+class NotifyFailed(NamedTuple):
+    """The program that notifies the user has failed."""
+
+
+class HeldUp(NamedTuple):
+    """The run is over and its log sealed, but the supervisor cannot end: a system call of one of
+    its threads does not return."""
+
+    status: int
+
+
+Message = (
+    InterruptArrived
+    | InterruptWithdrawn
+    | SignalForCommand
+    | KillTree
+    | CommandStarted
+    | Forget
+    | Forgotten
+    | CommandEnded
+    | NothingMore
+    | DiedOf
+    | InterruptDemanded
+    | HeldUp
+    | Notice
+    | NotifyFailed
+)
+
+_KINDS = Message.__args__
+_MAX_TEXT = 4096
+_MAX_BYTES = 1 << 17  # no message needs more
+
+
+class Channel:
+    def __init__(self, end: socket.socket, beats: mmap.mmap) -> None:
+        self._end = end
+        self._beats = beats  # one byte, shared by both ends
+        self.fd = end.fileno()
+        self.is_closed = False  # the other end was closed
+
+    @classmethod
+    def pair(cls) -> tuple[Channel, Channel]:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        beats = mmap.mmap(-1, 1)
+        return cls(ours, beats), cls(theirs, beats)
+
+    def beat(self) -> None:
+        self._beats[0] = self._beats[0] % 255 + 1
+
+    def beat_no_more(self) -> None:
+        self._beats[0] = 0
+
+    @property
+    def beats(self) -> int:
+        """Return a number that changes with each beat; 0 if none is due."""
+        return self._beats[0]
+
+    def send(self, message: Message) -> None:
+        """Send it. Ignores errors, because the death of the other end is noticed elsewhere."""
+        try:
+            self._end.send(_encode(message), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except OSError:
+            pass
+
+    def receive(self) -> list[Message]:
+        messages: list[Message] = []
+        while True:
+            try:
+                data = self._end.recv(_MAX_BYTES, socket.MSG_DONTWAIT)
+            except OSError:
+                return messages
+            if not data:
+                self.is_closed = True
+                return messages
+            messages.append(_decode(data))
+
+    def close(self) -> None:
+        self._end.close()
+
+
+def _encode(message: Message) -> bytes:
+    if isinstance(message, Forget) and sum(map(len, message.names)) > _MAX_TEXT:
+        message = Forget(())
+    return marshal.dumps((_KINDS.index(type(message)), [_plain(each) for each in message]))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Sender):
+        return [value.pid, value.uid, value.place.value, value.command[:_MAX_TEXT]]
+    return value[:_MAX_TEXT] if isinstance(value, str) else value
+
+
+def _decode(data: bytes) -> Message:
+    kind, values = marshal.loads(data)
+    message: Message = _KINDS[kind](*map(_sender_or_plain, values))
+    return message
+
+
+def _sender_or_plain(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    pid, uid, place, command = value
+    return Sender(pid, uid, Place(place), command)
+
+
+# Detects a stuck supervisor: it raises a count, and another process or thread watches it.
+
+BEATS_EVERY_S = 2.0
+LOOKED_AT_EVERY_S = 5.0
+_SAME_COUNTS = 3
+
+
+class Heartbeat:
+    def __init__(self) -> None:
+        self._last = 0
+        self._same = 0
+
+    def is_missing(self, count: int) -> bool:
+        """Return whether the count has stood still too long; 0 means that no beat is due."""
+        if count == 0 or count != self._last:
+            self._last = count
+            self._same = 0
+            return False
+        self._same += 1
+        return self._same >= _SAME_COUNTS

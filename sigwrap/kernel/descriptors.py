@@ -1,0 +1,221 @@
+"""Sigwrap's own descriptors: those it inherited, its pipes, and files that others may replace."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import stat
+from collections.abc import Iterable
+
+from sigwrap.bare import IO, NamedTuple
+from sigwrap.errors import DOCTOR, KernelError, SessionError
+from sigwrap.kernel.file_state import known_state_in, mount_of
+from sigwrap.kernel.libc import syscall
+from sigwrap.kernel.paths import AT_FDCWD, OTHER_MOUNT, open_on_one_mount
+from sigwrap.machine import NUMBERS
+
+_FEWEST = 48
+_SYS_CLOSE_RANGE = NUMBERS["close_range"]
+_LAST = 0xFFFFFFFF
+_UNSHARE = 2  # CLOSE_RANGE_UNSHARE: the table is copied first
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def reserve_standard_streams(*, output_may_be_closed: bool = True) -> None:
+    """Open closed standard streams, before any other descriptor gets their numbers.
+
+    They are close-on-exec, so the command still finds them closed. Where output is all that is
+    wanted, writing to a closed stream must fail.
+    """
+    while (fd := _null()) <= 2:
+        if fd == 1 and not output_may_be_closed:
+            os.close(fd)
+            os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.close(fd)
+
+
+def _null() -> int:
+    try:
+        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError) as missing:
+        raise SessionError(
+            f"{os.devnull} is missing, and sigwrap needs it",
+            "create it: mknod -m 666 /dev/null c 1 3",
+        ) from missing
+
+
+def require_enough() -> None:
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= hard < _FEWEST:
+        raise SessionError(
+            f"the limit of {hard} open files is too low to supervise a command",
+            f"raise the limit: ulimit -n {_FEWEST}, or more; {DOCTOR}",
+        )
+
+
+def release_inherited() -> None:
+    """Close what the caller gave the command through us, except standard error.
+
+    The other end of a pipe must see it closed as soon as the command closes it.
+    """
+    null = _null()
+    os.dup2(null, 0, inheritable=False)
+    os.dup2(null, 1, inheritable=False)
+    os.close(null)
+    for fd in inherited():
+        if fd > 2:
+            os.close(fd)
+
+
+def inherited() -> list[int]:
+    """Return the descriptors from our caller: every one of ours is close-on-exec."""
+    found = []
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        try:
+            if os.get_inheritable(fd):
+                found.append(fd)
+        except OSError:
+            continue  # the descriptor of the listing
+    return sorted(found)
+
+
+def have_own_table(kept: Iterable[int]) -> None:
+    """Give the calling thread its own descriptor table, with these descriptors only.
+
+    The other threads' descriptors do not count for its limit, and nothing that they close stays
+    open in it. Nothing happens if the kernel refuses.
+    """
+    try:
+        _close_ranges_between(kept, _UNSHARE)
+    except KernelError:
+        pass  # only the first call can fail, and then nothing was closed
+
+
+def close_all_but(kept: Iterable[int]) -> None:
+    """Close all but these and the standard streams."""
+    _close_all_but({0, 1, 2, *kept})
+
+
+def release_all() -> None:
+    """Close everything, so that readers of our pipes need not wait for our last thread."""
+    _close_all_but(set())
+
+
+def _close_all_but(kept: set[int]) -> None:
+    try:
+        _close_ranges_between(kept)
+    except KernelError:  # before Linux 5.9, where os.closerange tries each number
+        for fd in {*map(int, os.listdir("/proc/self/fd"))} - kept:
+            try:
+                os.close(fd)
+            except OSError:
+                continue  # the descriptor of the listing
+
+
+def _close_ranges_between(kept: Iterable[int], flags: int = 0) -> None:
+    first = 0
+    for fd in (*sorted(kept), _LAST):
+        last = fd if fd == _LAST else fd - 1
+        if first <= last:
+            syscall("close_range", _SYS_CLOSE_RANGE, first, last, flags)
+            flags = 0
+        first = fd + 1
+
+
+def widen_pipe(pipe: int, size: int) -> None:
+    """Give a pipe more room, unless its user has too much in pipes already."""
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
+    except OSError:
+        pass
+
+
+def open_plain_file(path: str) -> IO[bytes]:
+    """Open a regular file. Raises OSError for anything else: a FIFO or a device would block."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISREG(mode):
+            kind = _KINDS.get(stat.S_IFMT(mode), "not a regular file")
+            raise OSError(errno.EINVAL, f"it is {kind}")
+        return open(fd, "rb")
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+# Open a path later exactly as it was when it was pinned.
+
+_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _Segment(NamedTuple):
+    """A part of the path that is on one mount."""
+
+    mount_point: str  # its name in the segment before
+    mount: int
+    rest: str
+
+
+Known = dict[str, tuple[_Segment, ...]]
+
+
+class PinnedPath:
+    def __init__(self, path: str, known: Known | None = None) -> None:
+        """Pin an absolute path without links; its last parts may be missing or unreadable.
+
+        `known` caches directories for other paths that are pinned now.
+        """
+        self.path = path
+        self._segments = _segments(path.rstrip("/"), {} if known is None else known)
+
+    def open(self, flags: int = 0) -> int:
+        """Return an O_PATH descriptor; raise OSError if a link or another mount is on the path."""
+        fd = os.open("/", _FLAGS)
+        try:
+            for segment in self._segments:
+                if segment.mount_point:
+                    fd = _replaced(fd, os.open(segment.mount_point, _FLAGS, dir_fd=fd))
+                if mount_of(fd) != segment.mount:
+                    raise OSError(errno.EXDEV, OTHER_MOUNT)
+                if segment.rest:
+                    fd = _replaced(fd, open_on_one_mount(fd, segment.rest, flags))
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+
+def _replaced(old: int, new: int) -> int:
+    os.close(old)
+    return new
+
+
+def _segments(path: str, known: Known) -> tuple[_Segment, ...]:
+    found = known.get(path)
+    if found is not None:
+        return found
+    try:
+        mount = known_state_in(AT_FDCWD, os.fsencode(path or "/")).mount
+    except OSError:
+        mount = 0  # if it is made later, it must be on the mount of its directory
+    if not path:
+        found = (_Segment("", mount, ""),)
+    else:
+        above, _, name = path.rpartition("/")
+        before = _segments(above, known)
+        last = before[-1]
+        if mount in (0, last.mount):
+            rest = f"{last.rest}/{name}" if last.rest else name
+            found = (*before[:-1], _Segment(last.mount_point, last.mount, rest))
+        else:
+            found = (*before, _Segment(name, mount, ""))
+    known[path] = found
+    return found

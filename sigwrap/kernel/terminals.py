@@ -1,0 +1,413 @@
+"""Sigwrap's terminals, and the processes that wait for their input.
+
+Sigwrap opens its terminals before the command runs: by TIOCEXCL or a chmod, the command could
+prevent a later open. Sigwrap never waits long to write.
+
+/proc/TID/syscall shows a thread that waits for input: in a read, or in a poll that watches the
+terminal. A thread that sigwrap may not inspect counts as not waiting. While sigwrap asks on the
+terminal, the kernel then keeps that thread from reading (run/asking).
+"""
+
+from __future__ import annotations
+
+import _thread
+import errno
+import fcntl
+import os
+import select
+import stat
+import struct
+import termios
+import time
+from collections.abc import Callable, Iterator
+
+from sigwrap.bare import deque, signal, socket
+from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel.file_state import Inode, inode_of_descriptor, kind_of
+from sigwrap.kernel.memory import Memory, Unreadable
+from sigwrap.kernel.paths import MayWait
+from sigwrap.kernel.pidfd import let_go
+from sigwrap.kernel.ptrace import take_descriptor
+from sigwrap.machine import IS_X86_64, numbers_of
+
+_LOWEST_HELD = 10
+_FLAGS = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NULL_DEVICE = os.makedev(1, 3)
+_DEV_TTY = os.makedev(5, 0)
+_POLLIN = 0x001
+_POLLED = struct.Struct("=ihh")
+_MOST_DESCRIPTORS = 4_096
+
+_READ = numbers_of("read", "readv") | ({3} if IS_X86_64 else set())  # 3: of an i386 program
+_POLL = numbers_of("poll", "ppoll")
+_SELECT = numbers_of("select", "pselect6")
+_EPOLL = numbers_of("epoll_wait", "epoll_pwait", "epoll_pwait2")
+
+controlling = -1  # the controlling terminal, open for reading too; -1 if there is none
+_held: dict[Inode, int] = {}  # by the inode that they were opened from
+
+
+def hold() -> None:
+    """Open the controlling terminal and the one on standard error, before the command runs."""
+    global controlling
+    try:
+        controlling = _moved_up(os.open("/dev/tty", os.O_RDWR | _FLAGS))
+        _held[inode_of_descriptor(controlling)] = controlling
+    except OSError:
+        pass  # there is no controlling terminal
+    if os.isatty(2):
+        try:
+            held = proc_files.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
+            _held[inode_of_descriptor(2)] = _moved_up(held)
+        except OSError:  # another user's terminal, as under sudo
+            if os.fstat(2).st_rdev == procfs.controlling_terminal(os.getpid()):
+                _held[inode_of_descriptor(2)] = controlling
+
+
+def same_as(fd: int) -> int | None:
+    """Return the held descriptor of the same terminal."""
+    return _held.get(inode_of_descriptor(fd))
+
+
+def write(held: int, data: bytes) -> int:
+    """Write, even if the command has stopped the output (TCOOFF).
+
+    Raises BlockingIOError if the user has stopped it (Ctrl+S).
+    """
+    try:
+        return os.write(held, data)
+    except BlockingIOError:
+        let_output_go_on(held)
+        return os.write(held, data)
+
+
+def write_all(held: int, data: bytes, *, within_s: float) -> bool:
+    """Write everything, and return whether that worked in time.
+
+    A terminal takes some kilobytes at once, and nothing while another process writes.
+    """
+    until_s = time.monotonic() + within_s
+    poll = select.poll()
+    poll.register(held, select.POLLOUT)
+    while True:
+        try:
+            data = data[write(held, data) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            return False
+        left_s = until_s - time.monotonic()
+        if not data or left_s <= 0 or not poll.poll(left_s * 1000):
+            return not data
+
+
+def let_output_go_on(held: int) -> None:
+    """Undo TCOOFF. The calling thread must block SIGTTOU."""
+    try:
+        termios.tcflow(held, termios.TCOON)
+    except termios.error as refusal:
+        raise OSError(*refusal.args) from None
+
+
+def _moved_up(fd: int) -> int:
+    """Move a descriptor to the numbers that shells use, because programs use the lower ones."""
+    try:
+        moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _LOWEST_HELD)
+    except OSError:  # the limit of open files is too low
+        return fd
+    os.close(fd)
+    return moved
+
+
+def waits_for_input(pid: int) -> bool:
+    """Return whether any of its threads waits for a terminal's input."""
+    try:
+        threads = proc_files.names(f"/proc/{pid}/task")
+    except OSError:
+        return False
+    return any(_has_terminal(thread, fd) for thread in threads for fd in _awaited_by(thread))
+
+
+def reads_a_line(pid: int) -> bool:
+    """Return whether its first thread reads from a terminal, and waits for nothing else.
+
+    A server that is about to end may still poll its input.
+    """
+    known = procfs.call_and_arguments(pid, pid)
+    return known is not None and known[0] in _READ and _has_terminal(pid, known[1][0])
+
+
+def opened_terminals(pid: int) -> frozenset[int]:
+    """Return the descriptors of our controlling terminal that the program has opened itself.
+
+    Not the standard streams, and not the higher ones that shells and sigwrap hold.
+    """
+    ours = (_DEV_TTY, procfs.controlling_terminal(os.getpid()))
+    return frozenset(fd for fd in range(3, _LOWEST_HELD) if _character_device(pid, fd) in ours)
+
+
+def _has_terminal(thread: int | str, fd: int) -> bool:
+    return _character_device(thread, fd) not in (0, _NULL_DEVICE)
+
+
+def _character_device(thread: int | str, fd: int) -> int:
+    """Return the device number, or 0 if it is no character device."""
+    try:
+        found = proc_files.file_status(f"/proc/{thread}/fd/{fd}")
+    except OSError:
+        return 0
+    return found.st_rdev if stat.S_ISCHR(found.st_mode) else 0
+
+
+def _awaited_by(thread: str) -> Iterator[int]:
+    """Yield the descriptors from which the thread waits to read."""
+    words = _text(f"/proc/{thread}/syscall").split()
+    if len(words) < 4:  # it runs, or waits outside a system call
+        return
+    number, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
+    try:
+        if number in _READ:
+            yield first
+        elif number in _POLL:
+            yield from _polled(thread, first, second)
+        elif number in _SELECT:
+            yield from _selected(thread, first, second)
+        elif number in _EPOLL:
+            yield from _watched(thread, first)
+    except (Unreadable, MayWait):
+        return
+
+
+def _polled(thread: str, address: int, count: int) -> Iterator[int]:
+    size = _POLLED.size * min(count, _MOST_DESCRIPTORS)
+    if size:
+        with Memory(int(thread)) as memory:
+            for fd, events, _ in _POLLED.iter_unpack(memory.block(address, size)):
+                if fd >= 0 and events & _POLLIN:
+                    yield fd
+
+
+def _selected(thread: str, count: int, address: int) -> Iterator[int]:
+    count = min(count, _MOST_DESCRIPTORS)
+    if count and address:
+        with Memory(int(thread)) as memory:
+            bits = int.from_bytes(memory.block(address, (count + 7) // 8), "little")
+        yield from (fd for fd in range(count) if bits >> fd & 1)
+
+
+def _watched(thread: str, epoll_fd: int) -> Iterator[int]:
+    for line in _text(f"/proc/{thread}/fdinfo/{epoll_fd}").split("\n"):
+        words = line.split()  # tfd: 0 events: 1f ...
+        if words[:1] == ["tfd:"] and len(words) > 3 and int(words[3], 16) & _POLLIN:
+            yield int(words[1])
+
+
+def _text(path: str) -> str:
+    return (proc_files.contents(path) or b"").decode("ascii", "replace")
+
+
+# Lines on standard error: sigwrap's own, and those for a process in the session.
+
+_MOST_WAITING = 1000  # then the oldest lines are dropped
+_WRITTEN_WITHIN_S = 0.005
+_FLUSHED_WITHIN_S = 1.0
+_NO_OFFSET = -1
+_TERMINAL_MAJORS = frozenset({4, 5, *range(136, 144)})
+
+
+class OwnLines:
+    """Sigwrap's own lines, written in order by a thread.
+
+    sigwrap waits 5 ms for each, so that a line mostly comes before the command's next output.
+    """
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._waiting: deque[str] = deque(maxlen=_MOST_WAITING)
+        self._lock = _thread.allocate_lock()
+        self._writing = _thread.allocate_lock()  # held while any line waits
+
+    def tell(self, line: str) -> None:
+        with self._lock:
+            self._waiting.append(line)
+            if not self._writing.acquire(blocking=False):
+                return  # the running thread writes it
+        try:
+            _thread.start_new_thread(self._write_all, ())
+        except RuntimeError:  # no thread can start
+            self._write_all()
+        self._wait(_WRITTEN_WITHIN_S)
+
+    def flush(self) -> None:
+        """Wait a second for the lines that are not written yet."""
+        self._wait(_FLUSHED_WITHIN_S)
+
+    def _wait(self, within_s: float) -> None:
+        if self._writing.acquire(timeout=within_s):
+            self._writing.release()
+
+    def _write_all(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._writing.release()
+                    return
+                line = self._waiting.popleft()
+            self._write(line)
+
+
+def allow_writing_to_terminals() -> None:
+    """Block SIGTTOU: under `stty tostop`, a write from the background would stop sigwrap."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+
+
+class Line:
+    """A line for a process. Its standard error is copied at once, because the process may end."""
+
+    def __init__(
+        self,
+        pid: int,
+        text: str,
+        *,
+        off_terminals: str = "",
+        spares_screens: bool = False,
+        spares_ours: bool = False,
+    ) -> None:
+        """Copy the descriptor. `off_terminals` is appended if standard error is no terminal.
+
+        `spares_screens`: write nothing if a program uses the terminal as its screen. `spares_ours`:
+        write nothing on sigwrap's own terminal.
+        """
+        self.say(text)
+        self._off_terminals = off_terminals.encode()
+        self._spares_screens = spares_screens
+        self._spares_ours = spares_ours
+        self._fd, self._is_ours = -1, False
+        try:
+            self._fd = take_descriptor(pid, 2)
+        except PermissionError:
+            self._is_ours = True
+        except OSError:
+            pass
+
+    def say(self, text: str) -> None:
+        """Replace the text."""
+        self._text = text.encode("utf-8", "backslashreplace")
+
+    def write(self) -> None:
+        if self._is_ours:
+            _write_on_our_own(self._line_for(2))
+        elif self._fd >= 0:
+            try:
+                if not (
+                    (self._spares_screens and _is_screen(self._fd))
+                    or (self._spares_ours and same_as(self._fd) is not None)
+                ):
+                    _write(self._fd, self._line_for(self._fd))
+            except OSError:
+                pass
+
+    def _line_for(self, fd: int) -> bytes:
+        return self._text + (b"" if _is_terminal(fd) else self._off_terminals) + b"\n"
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            let_go(self._fd)
+
+
+def _is_terminal(fd: int) -> bool:
+    kind, major = kind_of(b"/proc/self/fd/%d" % fd)
+    return kind == stat.S_IFCHR and major in _TERMINAL_MAJORS
+
+
+def _is_screen(fd: int) -> bool:
+    if not _is_terminal(fd):
+        return False
+    try:
+        local: int = termios.tcgetattr(fd)[3]
+    except termios.error:
+        return False
+    return not local & termios.ICANON
+
+
+def _write_on_our_own(line: bytes) -> None:
+    """Write on sigwrap's standard error. It is mostly the same as the caller's unreadable one."""
+    try:
+        if not stat.S_ISREG(os.fstat(2).st_mode):
+            _write(2, line)
+    except OSError:
+        pass
+
+
+def write_in_time(fd: int, line: bytes, within_s: float) -> None:
+    """Write on a descriptor of our own. The line is dropped if there is no room in time."""
+    try:
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            os.write(fd, line)
+            return
+        try:
+            _write(fd, line)
+        except BlockingIOError:
+            poll = select.poll()
+            poll.register(fd, select.POLLOUT)
+            poll.poll(within_s * 1000)
+            _write(fd, line)
+    except OSError:
+        pass
+
+
+def _write(fd: int, line: bytes) -> None:
+    try:
+        os.pwritev(fd, [line], _NO_OFFSET, os.RWF_NOWAIT)
+    except OSError as refusal:
+        if refusal.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE):
+            raise
+        _write_by_kind(fd, line)
+
+
+def _write_by_kind(fd: int, line: bytes) -> None:
+    kind, major = kind_of(b"/proc/self/fd/%d" % fd)
+    if kind == stat.S_IFSOCK:
+        with socket.socket(fileno=os.dup(fd)) as end:
+            end.send(line, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+    elif kind == stat.S_IFCHR and major in _TERMINAL_MAJORS:
+        held = same_as(fd)
+        line = _with_returns(fd, line)
+        if held is None:
+            _write_anew(fd, line)
+        else:
+            write(held, line)
+    elif kind == stat.S_IFIFO:
+        try:
+            _write_anew(fd, line)
+        except PermissionError:
+            _move_into(fd, line)
+    elif kind == stat.S_IFREG:
+        os.write(fd, line)
+
+
+def _with_returns(fd: int, line: bytes) -> bytes:
+    """Add the carriage returns that a terminal in raw mode does not add."""
+    try:
+        output = termios.tcgetattr(fd)[1]
+    except termios.error:
+        return line
+    adds_them = output & termios.OPOST and output & termios.ONLCR
+    return line if adds_them else line.replace(b"\n", b"\r\n")
+
+
+def _write_anew(fd: int, line: bytes) -> None:
+    again = proc_files.open_file(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        os.write(again, line)
+    finally:
+        os.close(again)
+
+
+def _move_into(pipe: int, line: bytes) -> None:
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.splice(reading, pipe, os.write(writing, line), flags=os.SPLICE_F_NONBLOCK)
+    finally:
+        os.close(reading)
+        os.close(writing)

@@ -1,0 +1,277 @@
+"""The journal: an append-only text file, one line per event, with all events of a running session.
+
+After one write(2), an event survives SIGKILL of sigwrap; a committed INSERT would cost twenty times
+as much. An exclusive flock on the file tells readers that the session's writer is running: the
+kernel drops the lock with the last descriptor, however the process ends. A forked child shares the
+lock until its exec (O_CLOEXEC).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from sigwrap.bare import IO
+from sigwrap.errors import StoreError
+from sigwrap.kernel.descriptors import open_plain_file
+from sigwrap.kernel.file_state import sets_times_at_once
+from sigwrap.kernel.limits import way_to_room
+from sigwrap.log.codec import MAX_PAYLOAD_CHARACTERS, Row, parse_journal_line
+from sigwrap.log.folder import Folder
+
+_NO_ROOM = "free disk space, or choose another directory with --store"
+_LOCK_WITHIN_S, _LOCK_PAUSE_S = 0.1, 0.005
+_CLOCK_TOLERANCE_NS = 20_000_000
+
+_LONGEST_LINE = MAX_PAYLOAD_CHARACTERS + (1 << 10)
+_TAIL_BYTES = 1 << 16
+
+
+class Journal:
+    def __init__(self, path: str, fd: int, *, durable: bool) -> None:
+        self.path = path
+        self.size = 0
+        self._written_ns = time.time_ns()
+        self._compares_times = sets_times_at_once(fd)
+        self._fd = fd
+        self._durable = durable
+        self._torn = False
+
+    @classmethod
+    def create(cls, folder: Folder, name: str, *, durable: bool) -> Journal:
+        fd = folder.create(name, os.O_APPEND)
+        try:
+            lock(fd)
+        except BaseException:
+            os.close(fd)
+            folder.remove(name)
+            raise
+        return cls(os.path.join(folder.path, name), fd, durable=durable)
+
+    @classmethod
+    def write_again(
+        cls, folder: Folder, name: str, pieces: Callable[[], Iterable[bytes]], *, durable: bool
+    ) -> Journal:
+        """Write a journal in the place of what has its name; raise OSError or StoreError."""
+        written: list[Journal] = []
+
+        def write(fd: int) -> None:
+            lock(fd)
+            journal = cls(os.path.join(folder.path, name), fd, durable=False)
+            for piece in pieces():
+                journal.append(piece)
+            if durable:
+                os.fdatasync(fd)
+            written.append(journal)
+
+        folder.put_new(name, write, os.O_APPEND)
+        journal = written[-1]
+        journal._written_ns = time.time_ns()
+        journal._durable = durable
+        return journal
+
+    def append(self, line: bytes) -> None:
+        """Record the line; after a StoreError, the file has no part of it."""
+        if self._torn:
+            self._cut_torn_line()
+        try:
+            written = os.write(self._fd, line)
+            if self._durable and written == len(line):
+                os.fdatasync(self._fd)
+        except OSError as error:
+            raise self.failed(os.strerror(error.errno or 0)) from error
+        if written != len(line):
+            raise self.failed()
+        self.size += written
+        self._written_ns = time.time_ns()
+
+    def failed(self, reason: str = "only part of an event was written") -> StoreError:
+        """Take back what a failed write left, and return the error to raise."""
+        self._torn = True
+        try:
+            self._cut_torn_line()
+        except StoreError:
+            pass  # The next append tries again, and fails if it can't.
+        return StoreError(f"can't write the event log {self.path}: {reason}", way_to_room(_NO_ROOM))
+
+    @property
+    def fd(self) -> int:
+        return self._fd
+
+    @property
+    def is_torn(self) -> bool:
+        return self._torn
+
+    def was_appended(self, size: int, written_ns: int) -> None:
+        """Count whole lines that other code of this process wrote."""
+        self.size += size
+        self._written_ns = written_ns
+
+    def objection(self, folder: Folder, name: str) -> str:
+        """Return what another program did to the file, or an empty text."""
+        held, found = os.fstat(self._fd), folder.status(name)
+        if found is None:
+            return "the journal was removed"
+        if not os.path.samestat(found, held):
+            return "the journal was replaced"
+        if held.st_size != self.size and not self._torn:
+            return "the journal was written to"
+        # No process can set this time.
+        if self._compares_times and held.st_ctime_ns > self._written_ns + _CLOCK_TOLERANCE_NS:
+            return "the journal was changed"
+        return ""
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _cut_torn_line(self) -> None:
+        try:
+            os.ftruncate(self._fd, self.size)
+            self._written_ns = time.time_ns()
+        except OSError as error:
+            raise StoreError(
+                f"can't repair the event log {self.path}: {error.strerror}",
+                "choose another directory with --store",
+            ) from error
+        self._torn = False
+
+
+class JournalFile:
+    """A journal as a reader sees it; its writer only ever appends to it."""
+
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        self._path = path
+        self._file = file
+        self._read_to = 0
+        self._lines = 0
+
+    @classmethod
+    def open(cls, path: str) -> JournalFile | None:
+        """Return None if the log was closed cleanly: everything is in the database."""
+        try:
+            return cls(path, open_plain_file(path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"can't read {path}: {error.strerror}") from error
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no event was recorded."""
+        return next(self.rows(), None) is None
+
+    @property
+    def is_in_place(self) -> bool:
+        """Return whether the file was neither replaced nor removed."""
+        try:
+            return os.path.samestat(os.lstat(self._path), os.fstat(self._file.fileno()))
+        except OSError:
+            return False
+
+    def rows(self) -> Iterator[Row]:
+        """Yield all rows but a torn last line: append never returned for that event."""
+        self._read_to = self._lines = 0
+        return self.new_rows()
+
+    def new_rows(self) -> Iterator[Row]:
+        """Yield the rows that were appended since the last read."""
+        self._file.seek(self._read_to)
+        while line := self._file.readline(_LONGEST_LINE):
+            if not line.endswith(b"\n"):
+                if len(line) == _LONGEST_LINE:
+                    raise self._unreadable(self._lines + 1)
+                return
+            self._lines += 1
+            self._read_to += len(line)
+            try:
+                row = parse_journal_line(line)
+            except ValueError as error:
+                raise self._unreadable(self._lines) from error
+            yield row
+
+    def skip_to(self, last_bytes: int) -> None:
+        """Leave out all but the rows that begin among the last bytes."""
+        start = max(os.fstat(self._file.fileno()).st_size - last_bytes, 0)
+        if start <= self._read_to:
+            return
+        self._file.seek(start)
+        rest = self._file.readline(_LONGEST_LINE)
+        self._read_to = start + len(rest) if rest.endswith(b"\n") else start
+
+    @property
+    def unread_bytes(self) -> int:
+        return os.fstat(self._file.fileno()).st_size - self._read_to
+
+    def last(self) -> Row | None:
+        """Return the last row without reading those before it."""
+        size = os.fstat(self._file.fileno()).st_size
+        wanted = _TAIL_BYTES
+        while True:
+            self._file.seek(max(size - wanted, 0))
+            tail = self._file.read(min(size, wanted))
+            lines = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)
+            if len(lines) > 1 or (lines and wanted >= size):
+                try:
+                    return parse_journal_line(lines[-1])
+                except ValueError as error:
+                    raise StoreError(f"the last line of {self._path} can't be read") from error
+            if wanted >= size:
+                return None
+            if wanted >= 2 * _LONGEST_LINE:
+                raise StoreError(f"the last line of {self._path} can't be read")
+            wanted = min(4 * wanted, 2 * _LONGEST_LINE)
+
+    def latest(self) -> list[Row]:
+        """Return the rows in the last bytes, or none if one of them can't be read."""
+        size = os.fstat(self._file.fileno()).st_size
+        start = max(size - _TAIL_BYTES, 0)
+        self._file.seek(start)
+        tail = self._file.read(_TAIL_BYTES)
+        lines = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)
+        try:
+            return [parse_journal_line(line) for line in lines[start > 0 :]]
+        except ValueError:
+            return []
+
+    def _unreadable(self, line_number: int) -> StoreError:
+        return StoreError(f"line {line_number} of the journal {self._path} can't be read")
+
+
+def lock(fd: int, within_s: float = _LOCK_WITHIN_S) -> None:
+    """Take the exclusive lock; raise BlockingIOError if another process keeps it.
+
+    A reader that checks for a writer has the lock for a moment, hence the retries.
+    """
+    until_s = time.monotonic() + within_s
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until_s:
+                reason = "another process has locked the journal"
+                raise BlockingIOError(errno.EAGAIN, reason) from None
+            time.sleep(_LOCK_PAUSE_S)
+
+
+def writer_lives(path: str) -> bool:
+    try:
+        # In another user's store, the path may lead to a FIFO or a terminal.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # such as a device
+    finally:
+        os.close(fd)
+    return False

@@ -1,0 +1,431 @@
+"""Gather facts for the network mediator, and make the calls that it allows on a duplicate of the
+caller's socket.
+
+A worker makes a call that can block, for 5 ms. The loop then checks on a caller that waits longer
+for the other end, so it delays no other caller.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import time
+from collections.abc import Callable
+
+from sigwrap.bare import TYPE_CHECKING, signal, suppress
+from sigwrap.calls import AF_UNIX, SOCK_DGRAM
+from sigwrap.errors import KernelError
+from sigwrap.kernel import pidfd, procfs
+from sigwrap.kernel.libc import Bounded, let_calls_be_broken_off, run_bounded
+from sigwrap.kernel.memory import may_be_served
+from sigwrap.kernel.procfs import Rights
+from sigwrap.kernel.ptrace import ERESTARTSYS
+from sigwrap.kernel.seccomp import Notification
+from sigwrap.network import duplicate
+from sigwrap.network.duplicate import Carried, OtherRights, take_rights
+from sigwrap.network.judge import NetworkFacts, NetworkMediator, NoMatter, OutOfRules
+from sigwrap.network.look import SocketFacts, Sockets
+from sigwrap.network.peers import HostNames, Listeners
+from sigwrap.network.request import SocketCall, of_file
+from sigwrap.policy.judge.network import Endpoint
+from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Reached
+from sigwrap.session.lineage import Process
+from sigwrap.session.loop import Done, Late, Loop, Outcome, Raised
+from sigwrap.session.perform import PAUSED, NoHoldings, Scope
+from sigwrap.signal.targets import refresh_comm
+
+if TYPE_CHECKING:
+    from sigwrap.session.mediation import Mediation
+    from sigwrap.session.session import Session
+
+_LOOKS_EVERY_S = 0.05  # whether a signal came for a caller that waits
+_FOR_EACH_LOOK_S = 0.002  # if many wait: the loop has other requests to serve
+_FIRST_RETRY_S = 0.001
+_NEVER = float("inf")
+_MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
+
+
+class _Held(NoHoldings):
+    """The socket of a request, and the progress of its call."""
+
+    __slots__ = (
+        "_close",
+        "_is_closed",
+        "deadline_s",
+        "is_in_use",
+        "is_over",
+        "is_watched",
+        "looked",
+        "rest",
+        "retry_s",
+        "sent",
+        "turn",
+        "waits",
+    )
+
+    def __init__(self, close: Callable[[int], None]) -> None:
+        self.looked = SocketFacts(SocketCall(""), NoMatter())
+        self._close = close
+        self._is_closed = False
+        self.is_in_use = False  # a worker or the loop makes a call on it
+        self.is_over = False
+        self.rest = b""
+        self.sent = 0
+        self.waits = False  # the caller's call blocks until it is done
+        self.deadline_s = _NEVER
+        self.retry_s = _FIRST_RETRY_S
+        self.turn = 0  # the attempt; a look that belongs to an earlier one is ignored
+        self.is_watched: Loop | None = None
+
+    def has(self, looked: SocketFacts) -> None:
+        self.looked, self.rest = looked, looked.asked.data
+
+    @property
+    def result(self) -> int:
+        """Return the number of sent messages or bytes."""
+        return 1 if self.looked.asked.count_at else self.sent
+
+    def done(self, error: int = 0) -> Reached:
+        """Close the duplicate before the answer: the caller's own close must be the last one."""
+        reached = Reached(self.result) if self.sent or not error else Reached(0, error)
+        self.close()
+        return reached
+
+    def stop_watching(self) -> None:
+        if self.is_watched is not None:
+            self.is_watched.unwatch(self.looked.held)
+            self.is_watched = None
+
+    def may_wait(self, *, flags_change: bool) -> bool:
+        """Return whether the call can block: a connect waits for its peer, a call to a socket file
+        for the file's server, and any call for the socket's lock, which a process that copies from
+        served memory can hold."""
+        asked, kind = self.looked.asked, self.looked.kind
+        if asked.syscall == "listen" and kind is not None and kind.domain == AF_UNIX:
+            return False  # it takes no such lock, and must be noted before clients connect
+        if may_be_served() or kind is None or self.looked.place >= 0:
+            return True
+        return (
+            asked.syscall == "connect" and kind.type != SOCK_DGRAM and (self.waits or flags_change)
+        )
+
+    def is_used_no_more(self) -> None:
+        self.is_in_use = False
+        if self.is_over:
+            self.close()
+
+    def close(self) -> None:
+        """Close the duplicate, at once or when no call uses it any more."""
+        self.stop_watching()
+        self.is_over = True
+        if not self._is_closed and not self.is_in_use:
+            self._is_closed = True
+            self.looked.let_go(self._close)
+
+
+class Network:
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        self._approvals = session.approvals
+        self._performer = performer = mediation.performer
+        self._listener = mediation.listener
+        self._rules = session.engine.network
+        self._mediator = NetworkMediator(self._rules, session.policy.name)
+        self._pool = session.pool
+        self._loop = session.loop
+        self._sockets = Sockets(self._rules)
+        self._listeners = Listeners(session, self._sockets.own)
+        let_calls_be_broken_off()
+        self._bounded = Bounded()
+        self._looks = 0  # looks that are due later
+        self._flags_change = False  # a caller has cleared O_NONBLOCK during a call
+        self._other_rights = OtherRights()
+        self._names = HostNames(session, performer)
+        performer.offer(
+            {
+                LookUpNames: self._look_up_names,
+                Reach: self._reach,
+                MakeSocket: self._make_socket,
+            }
+        )
+
+    def begin(self, notification: Notification, process: Process, syscall: str) -> None:
+        steps = self._mediator.mediate()
+        held = _Held(self._bounded.close)
+        self._performer.begin(
+            Scope(notification, process, syscall, steps, family=self, holdings=held)
+        )
+
+    def look(self, scope: Scope, *, may_wait: bool) -> SocketFacts:
+        return self._sockets.look(
+            scope.notification, scope.process, scope.syscall, may_wait=may_wait
+        )
+
+    def facts(self, scope: Scope, looked: SocketFacts) -> NetworkFacts:
+        scope.holdings.has(looked)
+        refresh_comm(scope.process)
+        aim = looked.aim
+        known = self._with_names(aim) if isinstance(aim, Endpoint) else aim
+        return NetworkFacts(scope.process, scope.syscall, known)
+
+    def stalled(self, scope: Scope, why: str) -> NetworkFacts:
+        return self.facts(
+            scope, SocketFacts(SocketCall(scope.syscall), OutOfRules(scope.syscall, why))
+        )
+
+    def drop(self, looked: SocketFacts) -> None:
+        looked.let_go()
+
+    def _look_up_names(self, scope: Scope, effect: LookUpNames) -> object:
+        return self._names.look_up(scope, effect.address)
+
+    def _with_names(self, aim: Endpoint) -> Endpoint:
+        return aim._replace(names=self._names.of(aim.address)) if aim.address else aim
+
+    # Calls
+
+    def _reach(self, scope: Scope, effect: Reach) -> object:
+        self._performer.demand_event(scope, effect, effect.unrecorded)
+        self._performer.check(scope)
+        held: _Held = scope.holdings
+        asked, fd = held.looked.asked, held.looked.held
+        held.waits = duplicate.waits(fd) and not asked.flags & _MSG_DONTWAIT
+        return self._attempt(scope)
+
+    def _attempt(self, scope: Scope) -> object:
+        held: _Held = scope.holdings
+        if held.is_in_use:  # one attempt at a time
+            return PAUSED
+        held.is_in_use = True
+        held.turn += 1
+        if held.looked.is_connecting_to_unix:
+            self._listeners.connects(held.looked, scope.process)
+
+        def work() -> object:
+            if not scope.is_over:
+                _carry_out(scope)
+            return None
+
+        def over() -> None:
+            if held.looked.is_connecting_to_unix:
+                with suppress(OSError):
+                    self._listeners.connects_no_more(held.looked)
+            held.is_used_no_more()
+
+        def then(outcome: Outcome) -> None:
+            self._resume(scope, self._attempted(scope, outcome))
+
+        rights = None if held.looked.takes_no_rights else self._other_rights.of(scope.tid)
+        if rights is None and not held.may_wait(flags_change=self._flags_change):
+            outcome = self._bounded.call(lambda: _result_of(work))
+            over()
+            self._flags_change |= _is_broken_off(outcome)
+            return self._attempted(scope, outcome)
+        if rights is not None:
+            work = _with_rights(rights, held.looked, work)
+        self._pool.run(lambda: run_bounded(work), then, over=over, keeps_thread=rights is None)
+        return PAUSED
+
+    def _resume(self, scope: Scope, reply: object) -> None:
+        if reply is not PAUSED and not scope.is_over:
+            self._performer.resume(scope, reply)
+
+    def _attempted(self, scope: Scope, outcome: Outcome) -> object:
+        held: _Held = scope.holdings
+        if scope.is_over:
+            return PAUSED
+        error = errno.EPERM
+        match outcome:
+            case Late():  # the worker still uses the socket
+                return held.done(errno.EAGAIN)
+            case Done():
+                outside = None
+                if held.looked.kind is not None and held.looked.kind.domain == AF_UNIX:
+                    outside = self._note(held.looked)
+                return held.done()._replace(outside=outside)
+            case Raised() if _is_broken_off(outcome):
+                # The kernel goes on with the connection, or has not begun.
+                by_address = held.looked.is_connecting_by_address
+                error = errno.EINPROGRESS if by_address else errno.EAGAIN
+            case Raised(error=KernelError() | OSError() as refusal):
+                error = refusal.errno or errno.EPERM
+        if held.waits and _has_to_wait(held.looked, error):
+            self._wait(scope, held)
+            return PAUSED
+        if error == errno.EPIPE and not held.looked.asked.flags & _MSG_NOSIGNAL:
+            with suppress(KernelError, OSError):
+                _signal(scope, signal.SIGPIPE)
+        return held.done(error)
+
+    def _note(self, looked: SocketFacts) -> Outside | None:
+        """Note a server of the session, or return the process outside that a connection reached."""
+        with suppress(OSError):
+            if looked.asked.syscall == "listen" and looked.kind is not None:
+                name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
+                self._listeners.note_server(looked.held)
+                self._sockets.own.note(looked.held, name, looked.kind.type)
+            elif looked.asked.syscall == "connect":
+                pid, uid = duplicate.listener(looked.held)
+                self._approvals.has_connected(pid)
+                return self._listeners.outside(looked, pid, uid)
+        return None
+
+    # Waiting for the other end
+
+    def _wait(self, scope: Scope, held: _Held) -> None:
+        if held.turn == 1 and (most_s := duplicate.waits_for_s(held.looked.held)) is not None:
+            held.deadline_s = time.monotonic() + most_s
+        if held.looked.is_connecting_by_address:
+            with suppress(OSError):  # no more watches: the timer checks it
+                self._loop.watch(held.looked.held, lambda _: self._again(scope), select.EPOLLOUT)
+                held.is_watched = self._loop
+        self._check_later(scope, held)
+
+    def _again(self, scope: Scope) -> None:
+        scope.holdings.stop_watching()
+        self._resume(scope, self._attempt(scope))
+
+    def _check_later(self, scope: Scope, held: _Held) -> None:
+        turn = held.turn
+        delay_s = _LOOKS_EVERY_S if held.is_watched else held.retry_s
+        held.retry_s = min(2 * held.retry_s, _LOOKS_EVERY_S)
+        delay_s = max(delay_s, self._looks * _FOR_EACH_LOOK_S)
+        self._looks += 1
+        self._loop.call_at(
+            min(time.monotonic() + delay_s, held.deadline_s),
+            lambda: self._check(scope, held, turn),
+        )
+
+    def _check(self, scope: Scope, held: _Held, turn: int) -> None:
+        self._looks -= 1
+        if scope.is_over or held.turn != turn:
+            return
+        if not self._listener.is_waiting(scope.id):
+            self._performer.drop(scope)
+        elif time.monotonic() >= held.deadline_s:
+            is_connecting = held.looked.is_connecting_by_address
+            late = errno.EINPROGRESS if is_connecting else errno.EAGAIN
+            self._performer.resume(scope, held.done(late))
+        elif (broken_off_by := procfs.signal_breaks_off(scope.tid)) is not None:
+            has_deadline = held.deadline_s != _NEVER
+            error = ERESTARTSYS if broken_off_by and not has_deadline else errno.EINTR
+            self._performer.resume(scope, held.done(error))
+        elif held.is_watched:
+            self._check_later(scope, held)
+        else:
+            self._again(scope)
+
+    def _make_socket(self, scope: Scope, effect: MakeSocket) -> object:
+        """Make the socket that the caller's memory asks for."""
+        self._performer.demand_event(scope, effect, effect.unrecorded)
+        self._performer.check(scope)
+        asked = scope.holdings.looked.asked.socket
+        try:
+            if procfs.network_namespace(scope.tid) != procfs.network_namespace("self"):
+                return errno.EPERM
+            rights = self._other_rights.of(scope.tid)
+            if rights is None:
+                return self._made(scope, Done(duplicate.make(*asked)))
+        except OSError as refusal:
+            return refusal.errno or errno.EPERM
+        self._pool.run(
+            _with_rights(rights, scope.holdings.looked, lambda: duplicate.make(*asked)),
+            lambda outcome: self._resume(scope, self._made(scope, outcome)),
+            drop=os.close,
+            keeps_thread=False,
+        )
+        return PAUSED
+
+    def _made(self, scope: Scope, outcome: Outcome) -> object:
+        if not isinstance(outcome, Done):
+            error = outcome.error if isinstance(outcome, Raised) else None
+            return getattr(error, "errno", 0) or errno.EPERM
+        try:
+            if scope.is_over:
+                return PAUSED
+            _family, kind, _protocol = scope.holdings.looked.asked.socket
+            self._listener.answer_with_descriptor(
+                scope.id, outcome.value, closes_on_exec=bool(kind & os.O_CLOEXEC)
+            )
+        except OSError as refusal:
+            return refusal.errno or errno.EPERM
+        finally:
+            os.close(outcome.value)
+        self._performer.answered_with_descriptor(scope)
+        return 0
+
+
+def _with_rights(
+    rights: Rights, looked: SocketFacts, work: Callable[[], object]
+) -> Callable[[], object]:
+    """Wrap work for a thread that ends after it: a thread cannot give rights back."""
+
+    def with_rights() -> object:
+        take_rights(rights)
+        for passed in looked.way:
+            passed.demand()
+        return work()
+
+    return with_rights
+
+
+def _result_of(work: Callable[[], object]) -> Outcome:
+    try:
+        return Done(work())
+    except (KernelError, OSError) as refusal:
+        return Raised(refusal)
+
+
+def _is_broken_off(outcome: Outcome) -> bool:
+    return isinstance(outcome, Raised) and isinstance(outcome.error, InterruptedError)
+
+
+def _has_to_wait(looked: SocketFacts, error: int) -> bool:
+    if looked.is_connecting_by_address:
+        return error in (errno.EINPROGRESS, errno.EALREADY)
+    return error == errno.EAGAIN and looked.asked.syscall != "listen"
+
+
+def _carry_out(scope: Scope) -> None:
+    """Make the call in the caller's place. Raises the OSError that its own call would get."""
+    held: _Held = scope.holdings
+    looked = held.looked
+    asked, fd = looked.asked, looked.held
+    address = asked.address if looked.place < 0 else of_file(looked.place)
+    match asked.syscall:
+        case "connect":
+            duplicate.connect(fd, address or b"")
+        case "listen":
+            is_unix = looked.kind is not None and looked.kind.domain == AF_UNIX
+            (duplicate.listen_from_child if is_unix else duplicate.listen)(fd, asked.backlog)
+        case "sendmmsg" if not asked.count_at:
+            pass  # no message
+        case _:
+            _send(scope, held, address)
+
+
+def _send(scope: Scope, held: _Held, address: bytes | None) -> None:
+    """Send the data; all of it if the caller waits and the socket takes it in parts."""
+    asked, fd = held.looked.asked, held.looked.held
+    control = () if held.sent else asked.control
+    with_it = Carried(scope.tid, scope.process.pid, control)
+    try:
+        sent = duplicate.send(fd, held.rest, asked.flags, address, with_it.ready)
+    finally:
+        with_it.close()
+    while True:
+        held.sent += sent
+        held.rest = held.rest[sent:]
+        if asked.count_at:
+            duplicate.tell_count(scope.tid, asked.count_at, held.sent)
+        if not (held.rest and held.waits):
+            return
+        sent = duplicate.send(fd, held.rest, asked.flags, address, ())
+
+
+def _signal(scope: Scope, number: int) -> None:
+    held = pidfd.open_thread(scope.tid)
+    try:
+        pidfd.send(held, number, sender_pid=scope.process.pid, sender_uid=os.getuid())
+    finally:
+        os.close(held)

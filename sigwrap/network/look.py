@@ -1,0 +1,393 @@
+"""Find the facts of a call on a socket, such as the process that it would reach.
+
+Sockets that a policy keeps are identified by their files, and not only by their names: their owner
+can rename them, and any user can mount them elsewhere in a namespace.
+
+Servers of the session do not lead outside it, whatever the names of their sockets. sigwrap notes
+each one when it begins to listen. Before a connection counts as one to it, sigwrap asks the kernel
+whether it still exists, because another file can get the file's number.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from sigwrap import calls
+from sigwrap.bare import NamedTuple
+from sigwrap.errors import KernelError
+from sigwrap.kernel import proc_files
+from sigwrap.kernel.file_state import Born, Inode, born_at, born_of, kind_of
+from sigwrap.kernel.memory import Unreadable
+from sigwrap.kernel.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
+from sigwrap.kernel.pidfd import duplicate_socket, let_go
+from sigwrap.kernel.seccomp import Notification
+from sigwrap.kernel.sockets import SHOW_FILE, Named, file_of, named, told_of
+from sigwrap.network import duplicate
+from sigwrap.network.judge import Aim, NewSocket, NoAddress, NoMatter, OutOfRules
+from sigwrap.network.request import (
+    Elsewhere,
+    Kind,
+    Nowhere,
+    SocketCall,
+    concrete,
+    endpoint,
+    read_call,
+    unix_path,
+)
+from sigwrap.policy.judge.globs import Glob, is_glob
+from sigwrap.policy.judge.network import Direction, Endpoint, NetworkRules, Protocol
+from sigwrap.policy.judge.request import Action
+from sigwrap.session.lineage import Process, WouldFail
+
+_MSG_ZEROCOPY = 0x4000000
+_TO_THE_KERNEL = (calls.AF_NETLINK, calls.AF_ALG)
+_NO_SUCH_KIND = (
+    *(errno.EAFNOSUPPORT, errno.ESOCKTNOSUPPORT, errno.EPROTONOSUPPORT),
+    *(errno.EPROTOTYPE, errno.EINVAL),
+)
+_SOCKETS = next(
+    call.handed_over for call in calls.TABLE if isinstance(call.handed_over, calls.OfOtherSockets)
+)
+# Control data that gives a message its own route.
+_ROUTES = frozenset(
+    {
+        (calls.IPPROTO_IP, calls.IP_RETOPTS),
+        (calls.IPPROTO_IPV6, calls.IPV6_RTHDR),
+        (calls.IPPROTO_IPV6, calls.IPV6_2292RTHDR),
+    }
+)
+
+_LOOKS_EVERY_S = 1.0
+# Limits of names for one glob: at the start, and while a caller waits and others can make names.
+_MOST_NAMES_AT_FIRST, _MOST_NAMES = 200_000, 2000
+_MOST_LATER = 10_000  # sockets that were made after the start
+_NONE: dict[str, str] = {}
+_MOST_SERVERS = 1000
+
+_File = tuple[int, int]
+
+
+class SocketFacts(NamedTuple):
+    asked: SocketCall
+    aim: Aim
+    kind: Kind | None = None  # of the socket; None if there is no socket, or not yet
+    held: int = -1  # sigwrap's duplicate of the socket, which the caller cannot swap
+    place: int = -1  # an O_PATH descriptor of the socket file that it would connect to
+    way: tuple[Passed, ...] = ()  # the folders that lead to the file
+
+    @property
+    def goes_by_address_alone(self) -> bool:
+        """Return whether the call uses no file: a file could need rights that the caller lacks."""
+        return self.kind is not None and self.kind.domain in _SOCKETS.with_address
+
+    @property
+    def is_connecting_by_address(self) -> bool:
+        return self.goes_by_address_alone and self.asked.syscall == "connect"
+
+    @property
+    def is_connecting_to_unix(self) -> bool:
+        is_unix = self.kind is not None and self.kind.domain == calls.AF_UNIX
+        return is_unix and self.asked.syscall == "connect"
+
+    @property
+    def takes_no_rights(self) -> bool:
+        """Return whether the call needs no rights of the caller. Message options can (SO_MARK)."""
+        return self.goes_by_address_alone and not self.asked.control
+
+    @property
+    def is_about_a_file(self) -> bool:
+        if not isinstance(self.aim, Endpoint) or self.aim.protocol is not Protocol.UNIX:
+            return False
+        return bool(self.asked.address and unix_path(self.asked.address))
+
+    def let_go(self, close: Callable[[int], None] = let_go) -> None:
+        """Close all descriptors. `close` closes a socket in bounded time."""
+        for passed in self.way:
+            os.close(passed.folder)
+        if self.place >= 0:
+            os.close(self.place)
+        if self.held >= 0:
+            close(self.held)
+
+
+class Sockets:
+    """Finds the facts of socket calls, for a whole session."""
+
+    def __init__(self, rules: NetworkRules) -> None:
+        self.own = OwnServers()
+        self._rules = rules
+        self._view = our_view()
+        self._kept = KeptSockets(rules.kept_sockets)
+
+    def look(
+        self, notification: Notification, process: Process, syscall: str, *, may_wait: bool = False
+    ) -> SocketFacts:
+        """Find the facts of a call; `let_go` closes their descriptors. Raises MayWait if that can
+        block."""
+        try:
+            found = read_call(notification, syscall, may_wait=may_wait)
+        except Unreadable:
+            aim = _hidden(syscall) if _is_hidden(notification.tid) else WouldFail(errno.EFAULT)
+            return SocketFacts(SocketCall(syscall), aim)
+        except OSError as refusal:
+            return SocketFacts(SocketCall(syscall), WouldFail(refusal.errno or errno.EPERM))
+        if found.syscall == "io_uring_setup":
+            return SocketFacts(found, OutOfRules("io_uring"))
+        if found.syscall == "socket":
+            return SocketFacts(found, _of_new_socket(*found.socket, may_wait=may_wait))
+        if found.flags & calls.MSG_FASTOPEN:
+            return SocketFacts(found, WouldFail(errno.EOPNOTSUPP))
+        if found.flags & _MSG_ZEROCOPY:
+            return SocketFacts(
+                found, WouldFail(errno.ENOBUFS)
+            )  # programs repeat the call without it
+        try:
+            held = _take(notification.tid, found.fd)
+        except (KernelError, OSError) as refusal:
+            if found.syscall == "listen" and not self._rules.must_mediate_servers:
+                return SocketFacts(found, NoMatter())
+            if refusal.errno == errno.EPERM:
+                return SocketFacts(found, _hidden(found.syscall))
+            return SocketFacts(found, WouldFail(refusal.errno or errno.EPERM))
+        try:
+            looked = _of_held(found, held)
+            if looked.is_about_a_file:
+                try:
+                    caller = Caller(notification.tid, process.pid, self._view, may_wait=may_wait)
+                except OSError as refusal:  # it was killed meanwhile
+                    return looked._replace(aim=WouldFail(refusal.errno or errno.EPERM))
+                return self._with_file(looked, caller)
+            return self._with_name(looked)
+        except BaseException:
+            let_go(held)
+            raise
+
+    def _with_file(self, looked: SocketFacts, caller: Caller) -> SocketFacts:
+        way: list[Passed] = []
+        try:
+            place = caller.open_for_it(unix_path(looked.asked.address or b""), way)
+        except BaseException as refusal:
+            for passed in way:
+                os.close(passed.folder)
+            if not isinstance(refusal, OSError):
+                raise
+            return looked._replace(aim=WouldFail(refusal.errno or errno.ENOENT))
+        looked = looked._replace(place=place, way=tuple(way))
+        try:
+            return looked._replace(aim=self._aim_at_file(looked, caller))
+        except BaseException:
+            looked._replace(held=-1).let_go()
+            raise
+
+    def _aim_at_file(self, looked: SocketFacts, caller: Caller) -> Endpoint:
+        state, path = caller.known_state(looked.place), path_of(looked.place)
+        inode, names = state.inode, self._kept.names_of(born_of(looked.place))
+        if not (caller.is_local(state) or lies_at(path, inode) or self.own.has_file(inode)):
+            names |= {""}  # only its caller has it mounted there, and chose the name
+        assert isinstance(looked.aim, Endpoint), "about a file"
+        aim = looked.aim._replace(socket=path, names=names)
+        if not self._is_free(aim) and self.own.has_file(inode):
+            aim = aim._replace(is_own=True)
+        return aim
+
+    def _with_name(self, looked: SocketFacts) -> SocketFacts:
+        aim = looked.aim
+        if not isinstance(aim, Endpoint) or not aim.socket or self._is_free(aim):
+            return looked
+        assert looked.kind is not None, "of a socket"
+        is_own = self.own.has_name(aim.socket, looked.kind.type)
+        return looked._replace(aim=aim._replace(is_own=is_own))
+
+    def _is_free(self, aim: Endpoint) -> bool:
+        """Return whether the rules allow it for any listening process."""
+        return self._rules.decide(aim).action is Action.ALLOW
+
+
+def _hidden(syscall: str) -> OutOfRules:
+    return OutOfRules(
+        f"{syscall} by a process whose memory sigwrap cannot read",
+        "under network rules, sigwrap has to make this call itself",
+    )
+
+
+def _is_hidden(tid: int) -> bool:
+    try:
+        os.close(proc_files.open_file(f"/proc/{tid}/mem"))
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> Aim:
+    is_plain = family in _SOCKETS.families or (
+        family in _SOCKETS.with_address
+        and kind & calls.SOCK_TYPE_MASK in _SOCKETS.types
+        and protocol in _SOCKETS.protocols
+    )
+    if is_plain:
+        return NewSocket()
+    if not may_wait:
+        raise MayWait("the kernel may load a module for it")
+    try:
+        os.close(duplicate.make(family, kind, protocol))
+    except OSError as refusal:
+        if refusal.errno in _NO_SUCH_KIND:
+            return WouldFail(refusal.errno)
+    return OutOfRules(f"a socket of family {family}, type {kind & calls.SOCK_TYPE_MASK}")
+
+
+def _take(tid: int, fd: int) -> int:
+    try:
+        kind, _major = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
+    except OSError as missing:
+        error = errno.EPERM if missing.errno == errno.EACCES else errno.EBADF
+        raise OSError(error, os.strerror(error)) from missing
+    if kind != stat.S_IFSOCK:
+        raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
+    return duplicate_socket(tid, fd)
+
+
+def _of_held(found: SocketCall, held: int) -> SocketFacts:
+    try:
+        kind = duplicate.kind_of(held)
+    except OSError as refusal:  # another thread has replaced it
+        return SocketFacts(found, WouldFail(refusal.errno or errno.ENOTSOCK), held=held)
+    if found.address is not None:
+        meant = concrete(found.address, kind, lambda: duplicate.own_address(held))
+        found = found._replace(address=meant)
+    looked = SocketFacts(found, NoAddress(), kind, held)
+    is_listening = found.syscall == "listen"
+    address = duplicate.own_address(held) if is_listening else found.address
+    if found.is_cut and kind.type != calls.SOCK_STREAM:
+        return looked._replace(aim=WouldFail(errno.EMSGSIZE))
+    if any((each.level, each.kind) in _ROUTES for each in found.control):
+        return looked._replace(aim=OutOfRules("a message with source routing"))
+    if address is None:
+        return looked
+    try:
+        aim = endpoint(
+            address,
+            kind,
+            Direction.BIND if is_listening else Direction.CONNECT,
+            sends=found.syscall.startswith("send"),
+        )
+    except Nowhere:
+        return looked
+    except Elsewhere as elsewhere:
+        if elsewhere.family in _TO_THE_KERNEL:
+            return looked
+        return looked._replace(aim=OutOfRules(f"a socket of family {elsewhere.family}"))
+    if aim.protocol is not Protocol.UNIX:
+        return looked._replace(aim=aim)
+    # No process can connect to a socket without a name.
+    return looked._replace(aim=aim) if aim.socket else looked
+
+
+# Sockets that the policy keeps
+
+
+class KeptSockets:
+    """The socket files that the policy's rules name, identified by their inodes."""
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        self._globs = tuple(each for each in globs if each.startswith("/"))
+        # One name of the socket for each glob: all its names match the same rules.
+        self._at_first: dict[Born, dict[str, str]] = {}
+        self._later: dict[Born, dict[str, str]] = {}  # least recently seen first
+        for glob, path, file in self._look(_MOST_NAMES_AT_FIRST):
+            self._at_first.setdefault(file, {}).setdefault(glob, path)
+
+    def names_of(self, file: Born) -> frozenset[str]:
+        """Return the names in rules that the file has had in this session."""
+        if time.monotonic() - self._looked_s >= _LOOKS_EVERY_S:
+            for glob, path, found in self._look(_MOST_NAMES):
+                self._note(glob, path, found)
+        names = self._at_first.get(file) or self._later.get(file, _NONE)
+        return frozenset(names.values())
+
+    def _look(self, most_names: int) -> Iterator[tuple[str, str, Born]]:
+        self._looked_s = time.monotonic()
+        for glob in self._globs:
+            for path in _sockets(glob, most_names):
+                try:
+                    yield glob, path, born_at(os.fsencode(path))
+                except OSError:
+                    continue
+
+    def _note(self, glob: str, path: str, file: Born) -> None:
+        names = self._at_first.get(file)
+        if names is None:
+            names = self._later[file] = self._later.pop(file, {})
+            if len(self._later) > _MOST_LATER:
+                del self._later[next(iter(self._later))]
+        names.setdefault(glob, path)
+
+
+def _sockets(glob: str, most_names: int) -> Iterator[str]:
+    folders, left = [""], iter(range(most_names))
+    *parts, last = glob.split("/")[1:]
+    for part in parts:
+        folders = [path for folder in folders for path in _named(folder, part, left)]
+    for folder in folders:
+        for path in _named(folder, last, left):
+            try:
+                kind, _ = kind_of(os.fsencode(path))
+            except OSError:
+                continue
+            if kind == stat.S_IFSOCK:
+                yield path
+
+
+def _named(folder: str, part: str, left: Iterator[int]) -> Iterator[str]:
+    if not is_glob(part):
+        yield f"{folder}/{part}"
+        return
+    pattern = Glob(part)
+    try:
+        with os.scandir(folder or "/") as entries:
+            for _, entry in zip(left, entries, strict=False):
+                if pattern.matches(entry.name):
+                    yield f"{folder}/{entry.name}"
+    except OSError:
+        return
+
+
+# Servers of the session
+
+
+class OwnServers:
+    """The unix sockets on which processes of the session listen."""
+
+    def __init__(self) -> None:
+        self._by_file: dict[_File, Named] = {}
+        self._by_name: dict[tuple[str, int], Named] = {}  # each type has its own names
+
+    def note(self, fd: int, name: str, kind: int) -> None:
+        """Note a listening socket. `name`: an abstract one, or empty; `kind`: its type."""
+        server = named(fd)
+        file = file_of(server)
+        if name.startswith("@"):
+            self._by_name[name, kind] = server
+        elif file is not None:
+            self._by_file[file] = server
+        if len(self._by_name) > _MOST_SERVERS:
+            del self._by_name[next(iter(self._by_name))]
+        if len(self._by_file) > _MOST_SERVERS:
+            del self._by_file[next(iter(self._by_file))]
+
+    def has_file(self, inode: Inode) -> bool:
+        device, number = inode
+        major, minor = device >> 32, device & 0xFFFFFFFF
+        file = number & 0xFFFFFFFF, major << 20 | minor
+        server = self._by_file.get(file)
+        return server is not None and file_of(server) == file
+
+    def has_name(self, name: str, kind: int) -> bool:
+        server = self._by_name.get((name, kind))
+        return server is not None and told_of(server, SHOW_FILE) is not None

@@ -1,0 +1,208 @@
+"""Find the other end of a connection: its host names, and the process that listens there.
+
+The supervisor resolves the policy's names itself, because the session's own lookups prove nothing.
+A connection to an address without a known name waits for one more lookup.
+
+The kernel names the process that called listen(2). For the session, that is a child of the
+supervisor. So sigwrap notes servers of the session when they begin to listen (OwnServers).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from sigwrap.bare import TYPE_CHECKING, socket
+from sigwrap.kernel import peer, procfs
+from sigwrap.kernel.file_state import inode_of_descriptor
+from sigwrap.kernel.sockets import PEER, SHOW_PEER, named, number_of, told_of
+from sigwrap.network import duplicate
+from sigwrap.network.look import OwnServers, SocketFacts
+from sigwrap.policy.judge.network import Endpoint, packed_address
+from sigwrap.session.effects import Outside
+from sigwrap.session.lineage import Process
+from sigwrap.session.loop import Done, Lane, Outcome
+from sigwrap.session.perform import PAUSED, Performer, Scope
+
+if TYPE_CHECKING:
+    from sigwrap.session.session import Session
+
+_LOOKUP_EVERY_S = 1.0
+_LOOKUP_WITHIN_S = 5.0
+_KEPT_S = 600.0
+_MOST_KNOWN = 200
+_MOST_NUMBERS = 10_000
+_MOST_CONNECTIONS = 1000
+
+
+class HostNames:
+    """The addresses that the policy's host names have had in the last ten minutes."""
+
+    def __init__(self, session: Session, performer: Performer) -> None:
+        self._names = sorted(session.engine.network.names)
+        self._pool = session.pool
+        self._performer = performer
+        self._seen_s: dict[bytes, dict[str, float]] = {}  # address -> names, and when
+        self._pending = 0  # names that a connection may wait for
+        self._in_use: set[str] = set()  # names that a worker looks up, even if it is late
+        self._looked_s = -_LOOKUP_EVERY_S
+        self._waiting: list[tuple[Scope, bytes]] = []
+
+    def of(self, address: bytes) -> frozenset[str]:
+        oldest_s = time.monotonic() - _KEPT_S
+        seen = self._seen_s.get(address, {})
+        return frozenset(name for name, at_s in seen.items() if at_s > oldest_s)
+
+    def look_up(self, scope: Scope, address: bytes) -> object:
+        """Return the names of the address, after all lookups are done or late; at once if the last
+        lookups began less than a second ago."""
+        now_s = time.monotonic()
+        if not self._in_use and now_s - self._looked_s >= _LOOKUP_EVERY_S:
+            self._looked_s = now_s
+            self._forget_before(now_s - _KEPT_S)
+            self._begin()
+        if not self._pending:
+            return self.of(address)
+        self._waiting.append((scope, address))
+        return PAUSED
+
+    def _forget_before(self, oldest_s: float) -> None:
+        """Forget old addresses: a name can get a new one each time."""
+        for address, names in tuple(self._seen_s.items()):
+            for name in [name for name, at_s in names.items() if at_s <= oldest_s]:
+                del names[name]
+            if not names:
+                del self._seen_s[address]
+
+    def _begin(self) -> None:
+        self._pending, self._in_use = len(self._names), set(self._names)
+        for name in self._names:
+            self._look_up(name)
+
+    def _look_up(self, name: str) -> None:
+        def keep(addresses: set[bytes]) -> None:
+            now_s = time.monotonic()
+            for address in addresses:
+                self._seen_s.setdefault(address, {})[name] = now_s
+
+        def then(outcome: Outcome) -> None:
+            if isinstance(outcome, Done):
+                keep(outcome.value)
+            self._pending -= 1
+            if not self._pending:
+                waiting, self._waiting = self._waiting, []
+                for scope, address in waiting:
+                    self._performer.wake(scope, self.of(address))
+
+        self._pool.run(
+            _resolver(name),
+            then,
+            lane=Lane.NAMES,
+            deadline_s=_LOOKUP_WITHIN_S,
+            drop=keep,
+            over=lambda: self._in_use.discard(name),
+        )
+
+
+def _resolver(name: str) -> Callable[[], set[bytes]]:
+    def resolve() -> set[bytes]:
+        # As bytes: importing the codec for non-ASCII names takes long.
+        found = socket.getaddrinfo(name.encode(), None, 0, socket.SOCK_STREAM)
+        texts = (str(address[0]).partition("%")[0] for *_, address in found)
+        return {packed for text in texts if (packed := packed_address(text)) is not None}
+
+    return resolve
+
+
+class Listeners:
+    """Finds which process listens at the other end of a unix connection."""
+
+    def __init__(self, session: Session, own_servers: OwnServers) -> None:
+        self._processes = session.processes
+        self._own_servers = own_servers
+        self._own_connections = OwnConnections()
+        self._sigwrap_pids = session.facts.sigwrap_pids
+        self._supervisor = os.getpid()
+        self._uid = os.geteuid()
+        self._known: dict[int, Outside] = {}  # by its pid
+        self._listened_for: dict[int, None] = {}
+
+    def note_server(self, fd: int) -> None:
+        """Note a server of the session. The kernel names a child of the supervisor for it, which
+        called listen(2) in its place and has ended since."""
+        pid, _uid = duplicate.listener(fd)
+        self._listened_for[pid] = None
+        if len(self._listened_for) > _MOST_NUMBERS:
+            del self._listened_for[next(iter(self._listened_for))]
+
+    def connects(self, looked: SocketFacts, caller: Process) -> None:
+        """Note a connection before it is made."""
+        self._own_connections.begin(looked.held, caller.pid)
+
+    def connects_no_more(self, looked: SocketFacts) -> None:
+        """Note that an attempt is over. Raises OSError if the kernel does not name the listener."""
+        is_to_ours = False
+        try:
+            is_to_ours = duplicate.listener(looked.held)[0] == self._supervisor
+        finally:
+            self._own_connections.end(looked.held, is_to_ours=is_to_ours)
+
+    def outside(self, looked: SocketFacts, pid: int, uid: int) -> Outside | None:
+        """Return the process outside the session that a new connection reaches, or None. `pid` and
+        `uid` are the listener's, as reported by the kernel."""
+        if uid != self._uid or pid in self._sigwrap_pids or self._processes.has(pid):
+            return None
+        if pid in self._listened_for and ((found := procfs.stat(pid)) is None or found.has_ended):
+            return None
+        return None if self._is_own(looked) else self._by_pid(pid)
+
+    def _is_own(self, looked: SocketFacts) -> bool:
+        assert looked.kind is not None, "it is connected"
+        if looked.place >= 0:
+            return self._own_servers.has_file(inode_of_descriptor(looked.place))
+        name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
+        return self._own_servers.has_name(name, looked.kind.type)
+
+    def _by_pid(self, pid: int) -> Outside | None:
+        found = procfs.stat(pid) if pid > 0 else None
+        if found is None or found.has_ended:
+            return Outside(pid)
+        known = self._known.get(pid)
+        if known is not None and known.start_time == found.start_time:
+            return known
+        if self._processes.of_pid(pid) is not None:
+            return None
+        words = procfs.arguments(pid)
+        self._known[pid] = outside = Outside(pid, found.start_time, found.comm, words)
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return outside
+
+
+class OwnConnections:
+    """Connections to sigwrap's own sockets that it made for a process of the session. The kernel
+    names sigwrap as their peer."""
+
+    def __init__(self) -> None:
+        self._being_made: dict[int, int] = {}  # by the number of the caller's end -> its pid
+        self._made: dict[int, int] = {}
+        peer.we_connect_for(self._caller_of)
+
+    def begin(self, fd: int, pid: int) -> None:
+        """Note that `fd` will be connected for `pid`. The other end can be a socket of sigwrap,
+        which may need that before the call returns."""
+        self._being_made[number_of(fd)] = pid
+
+    def end(self, fd: int, *, is_to_ours: bool) -> None:
+        number = number_of(fd)
+        pid = self._being_made.pop(number, 0)
+        if is_to_ours and pid:
+            self._made[number] = pid
+            if len(self._made) > _MOST_CONNECTIONS:
+                del self._made[next(iter(self._made))]
+
+    def _caller_of(self, accepted: socket.socket) -> int:
+        told = told_of(named(accepted.fileno()), SHOW_PEER)
+        number = int.from_bytes((told or {}).get(PEER, b""), "little")
+        return self._being_made.pop(number, 0) or self._made.pop(number, 0)

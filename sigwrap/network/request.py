@@ -1,0 +1,291 @@
+"""Read what a call asks of a socket, and what its address means.
+
+sigwrap copies the call from the caller's memory once, and the supervisor makes it from that copy:
+the caller can change the address in its memory at any time.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Callable, Iterator
+
+from sigwrap import calls
+from sigwrap.bare import NamedTuple
+from sigwrap.calls import (
+    AF_INET,
+    AF_INET6,
+    AF_UNIX,
+    IPPROTO_MPTCP,
+    IPPROTO_TCP,
+    IPPROTO_UDP,
+    SOCK_DGRAM,
+    SOCK_STREAM,
+)
+from sigwrap.kernel.memory import Memory
+from sigwrap.kernel.seccomp import Notification, int32
+from sigwrap.policy.judge.network import LOOPBACK_ADDRESS, Direction, Endpoint, Protocol, plain
+
+MOST_BYTES = 128  # of a sockaddr_storage; a longer address fails the call
+_AF_UNSPEC = 0
+_FAMILY = struct.Struct("=H")
+_PORT = struct.Struct("!H")
+_INET_BYTES, _INET6_BYTES = 16, 24
+_IN_UNIX = 2  # where the path begins
+_MOST_UNIX_BYTES = 110
+_ANY_IPV6, _MAPPED = bytes(16), bytes(10) + b"\xff\xff"
+
+MOST_DATA = 1 << 20  # for one call; a stream takes a part of it
+_MOST_CONTROL = 1 << 16
+_MOST_PARTS = 1024  # UIO_MAXIOV
+
+_SOCKETCALLS = {
+    calls.SYS_SOCKET: ("socket", 3),
+    calls.SYS_CONNECT: ("connect", 3),
+    calls.SYS_LISTEN: ("listen", 2),
+    calls.SYS_SENDTO: ("sendto", 6),
+    calls.SYS_SENDMSG: ("sendmsg", 3),
+    calls.SYS_SENDMMSG: ("sendmmsg", 4),
+}
+
+
+class Kind(NamedTuple):
+    """The kind of a socket."""
+
+    domain: int
+    type: int
+    protocol: int
+
+    @property
+    def transport(self) -> Protocol:
+        if self.domain == AF_UNIX:
+            return Protocol.UNIX
+        if self.type == SOCK_STREAM and self.protocol in (IPPROTO_TCP, IPPROTO_MPTCP):
+            return Protocol.TCP
+        if self.type == SOCK_DGRAM and self.protocol == IPPROTO_UDP:
+            return Protocol.UDP
+        return Protocol.OTHER
+
+
+class Nowhere(Exception):
+    """The address reaches no socket: the kernel fails the call, or ends a connection."""
+
+
+class Elsewhere(Exception):
+    """The address has a family that no rule covers."""
+
+    def __init__(self, family: int) -> None:
+        super().__init__(family)
+        self.family = family
+
+
+def endpoint(address: bytes, kind: Kind, direction: Direction, *, sends: bool = False) -> Endpoint:
+    """Return what an address means to a socket. `sends`: the call sends to it, and does not
+    connect. Raises Nowhere and Elsewhere."""
+    if len(address) < _FAMILY.size:
+        raise Nowhere
+    (family,) = _FAMILY.unpack_from(address)
+    if kind.domain == AF_UNIX:
+        if family != AF_UNIX or len(address) > _MOST_UNIX_BYTES:
+            raise Nowhere
+        return Endpoint(direction, Protocol.UNIX, socket=_name(address[_IN_UNIX:]))
+    if kind.domain not in (AF_INET, AF_INET6):
+        raise Elsewhere(kind.domain)
+    if family == _AF_UNSPEC and sends and kind.type != SOCK_STREAM:
+        family = AF_INET  # the kernel sends a datagram there, but ends a stream's connection
+    if family == AF_INET and len(address) >= _INET_BYTES:
+        packed = address[4:8]
+    elif family == AF_INET6 and kind.domain == AF_INET6 and len(address) >= _INET6_BYTES:
+        packed = plain(address[8:24])
+    else:
+        raise Nowhere
+    if direction is Direction.CONNECT and not any(packed):
+        packed = LOOPBACK_ADDRESS[len(packed)]  # as the kernel does
+    (port,) = _PORT.unpack_from(address, 2)
+    return Endpoint(direction, kind.transport, packed, port)
+
+
+def concrete(address: bytes, kind: Kind, own: Callable[[], bytes]) -> bytes:
+    """Return the address with the one that the kernel would use for 0.0.0.0 and ::. It depends on
+    the socket's own address (`own`), which can change before the call is made."""
+    if kind.domain not in (AF_INET, AF_INET6) or len(address) < _INET_BYTES:
+        return address
+    (family,) = _FAMILY.unpack_from(address)
+    at, size = (8, 16) if family == AF_INET6 else (4, 4)
+    asked = address[at : at + size]
+    if len(asked) != size or any(plain(asked)):
+        return address
+    bound = own()[8:24] if kind.domain == AF_INET6 else _MAPPED + own()[4:8]
+    is_mapped = bound.startswith(_MAPPED)
+    if asked == _ANY_IPV6:
+        found = _MAPPED + LOOPBACK_ADDRESS[4] if is_mapped else LOOPBACK_ADDRESS[16]
+    else:
+        packed = bound[12:] if is_mapped and any(bound[12:]) else LOOPBACK_ADDRESS[4]
+        found = packed if size == 4 else _MAPPED + packed
+    return address[:at] + found + address[at + size :]
+
+
+def _name(path: bytes) -> str:
+    """Return a path, or `@` and a name without a file; empty if the kernel chooses a name."""
+    if not path:
+        return ""
+    if path[0] == 0:
+        return f"@{os.fsdecode(path[1:])}"
+    return os.fsdecode(path.partition(b"\0")[0])
+
+
+def unix_path(address: bytes) -> bytes:
+    """Return the path of a socket file; empty if there is none."""
+    return address[_IN_UNIX:].partition(b"\0")[0]
+
+
+def of_file(fd: int) -> bytes:
+    """Return an address of the socket file that sigwrap has open as `fd`."""
+    return _FAMILY.pack(AF_UNIX) + b"/proc/self/fd/%d\0" % fd
+
+
+class Control(NamedTuple):
+    """Control data of a message: descriptors, credentials, options."""
+
+    level: int
+    kind: int
+    data: bytes
+
+
+class SocketCall(NamedTuple):
+    syscall: str  # its own name, also inside socketcall
+    fd: int = -1  # the caller's
+    address: bytes | None = None  # None: the call has no address
+    data: bytes = b""
+    is_cut: bool = False  # there was more data
+    control: tuple[Control, ...] = ()
+    flags: int = 0
+    backlog: int = 0
+    socket: tuple[int, int, int] = (0, 0, 0)  # family, type and protocol of a new socket
+    count_at: int = 0  # where the caller wants the size of its first sent message
+
+
+def read_call(notification: Notification, syscall: str, *, may_wait: bool = False) -> SocketCall:
+    """Copy a call from the caller's memory. Raises Unreadable, MayWait, and OSError as the kernel
+    fails the call."""
+    arguments: tuple[int, ...] = notification[6:]
+    if syscall == "listen":
+        return _listening(arguments)
+    if syscall == "socket":
+        return _socket(arguments)
+    if syscall == "io_uring_setup":
+        return SocketCall(syscall)
+    with Memory(notification.tid, may_wait=may_wait) as memory:
+        if syscall == "socketcall":
+            syscall, count = _SOCKETCALLS[arguments[0] & 0xFFFFFFFF]
+            arguments = struct.unpack(f"<{count}I", memory.block(arguments[1], 4 * count))
+            if syscall == "listen":
+                return _listening(arguments)
+            if syscall == "socket":
+                return _socket(arguments)
+        fd = int32(arguments[0])
+        if syscall == "connect":
+            return SocketCall(syscall, fd, _address(memory, arguments[1], int32(arguments[2])))
+        if syscall == "sendto":
+            data, is_cut = _data(memory, [(arguments[1], arguments[2])])
+            address = None
+            if arguments[4]:
+                address = _address(memory, arguments[4], int32(arguments[5]))
+            flags = arguments[3] & 0xFFFFFFFF
+            return SocketCall(syscall, fd, address, data, is_cut, flags=flags)
+        layout = _I386 if notification.arch == calls.I386 else _X86_64
+        flags_at, count_at = 2, 0
+        if syscall == "sendmmsg":  # send only the first message, as the kernel may do
+            if arguments[2] & 0xFFFFFFFF == 0:
+                return SocketCall(syscall, fd)
+            flags_at, count_at = 3, arguments[1] + layout.header.size
+        return _message(memory, arguments[1], layout)._replace(
+            syscall=syscall, fd=fd, flags=arguments[flags_at] & 0xFFFFFFFF, count_at=count_at
+        )
+
+
+def _listening(arguments: tuple[int, ...]) -> SocketCall:
+    return SocketCall("listen", int32(arguments[0]), backlog=int32(arguments[1]))
+
+
+def _socket(arguments: tuple[int, ...]) -> SocketCall:
+    family, kind, protocol = map(int32, arguments[:3])
+    return SocketCall("socket", socket=(family, kind, protocol))
+
+
+def _address(memory: Memory, at: int, size: int) -> bytes:
+    if not 0 <= size <= MOST_BYTES:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    return memory.block(at, size) if size else b""
+
+
+class _Layout(NamedTuple):
+    """The layout of a message in memory."""
+
+    header: struct.Struct  # name and its size, parts and their number, control data
+    part: struct.Struct
+    control: struct.Struct
+    alignment: int
+    most: int  # of a size
+
+
+_X86_64 = _Layout(
+    struct.Struct("<Qi4xQQQQ4x4x"), struct.Struct("<QQ"), struct.Struct("<Qii"), 8, (1 << 63) - 1
+)
+_I386 = _Layout(
+    struct.Struct("<IiIIII4x"), struct.Struct("<II"), struct.Struct("<Iii"), 4, (1 << 31) - 1
+)
+
+
+def _message(memory: Memory, at: int, layout: _Layout) -> SocketCall:
+    name, name_size, parts_at, count, control_at, control_size = layout.header.unpack(
+        memory.block(at, layout.header.size)
+    )
+    address = None
+    if name:
+        if name_size < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        address = _address(memory, name, min(name_size, MOST_BYTES)) or None
+    if count > _MOST_PARTS:
+        raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+    parts: list[tuple[int, int]] = []
+    if count:
+        packed = memory.block(parts_at, count * layout.part.size)
+        parts = [(start, size) for start, size in layout.part.iter_unpack(packed)]
+    if any(size > layout.most for _, size in parts):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    data, is_cut = _data(memory, parts)
+    control: tuple[Control, ...] = ()
+    if control_at and control_size:
+        if control_size > _MOST_CONTROL:
+            raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+        control = tuple(_controls(memory.block(control_at, control_size), layout))
+    return SocketCall("", -1, address, data, is_cut, control)
+
+
+def _data(memory: Memory, parts: list[tuple[int, int]]) -> tuple[bytes, bool]:
+    found: list[bytes] = []
+    room = MOST_DATA
+    for start, size in parts:
+        if size > room:
+            found.append(memory.block(start, room) if room else b"")
+            return b"".join(found), True
+        if size:
+            found.append(memory.block(start, size))
+            room -= size
+    return b"".join(found), False
+
+
+def _controls(packed: bytes, layout: _Layout) -> Iterator[Control]:
+    at, head = 0, layout.control.size
+    while len(packed) - at >= head:
+        size, level, kind = layout.control.unpack_from(packed, at)
+        if not head <= size <= len(packed) - at:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        yield Control(level, kind, packed[at + _aligned(head, layout) : at + size])
+        at += _aligned(size, layout)
+
+
+def _aligned(size: int, layout: _Layout) -> int:
+    return -(-size // layout.alignment) * layout.alignment

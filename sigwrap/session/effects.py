@@ -1,0 +1,505 @@
+"""Effects that mediators yield, and the reply to each.
+
+A mediator is a generator: it gets facts, yields effects one by one, and is resumed with the reply
+to each. The performer (session/perform.py) carries effects out. While a mediator waits for an
+approval or for the end of an exec, its generator is suspended. If the caller is gone, the performer
+closes the generator, so no mediator needs to check for that.
+
+    Record(…)            reply: Logged           an event is appended to the log
+    Continue(), Fail(…)  reply: None             the kernel gets its answer
+
+The performer refuses an answer for which no event was recorded. An answer without an event gives
+its reason as `Unrecorded`.
+
+Named tuples, not dataclasses: some are made for every exec and signal, at a third of the time.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Generator
+
+from sigwrap.approve.questions import Question
+from sigwrap.bare import Any, Enum, IntEnum, NamedTuple
+from sigwrap.calls import X32_BIT
+from sigwrap.events import Payload
+from sigwrap.exec.facts import ExecFacts
+from sigwrap.policy.judge.request import CommandRedirect, TargetType
+from sigwrap.session.lineage import Process, Types
+from sigwrap.session.run_end import LimitReached
+
+Steps = Generator["Effect", Any, None]  # what a mediator does about one request
+Judgement = Generator["Effect", Any, bool]  # some of these; returns whether to go on
+
+
+class Logged(IntEnum):
+    """The result of recording an event; false if it could not be written."""
+
+    FAILED = 0
+    WRITTEN = 1
+    COUNTED = 2  # it repeats a logged event; a later event has the count
+
+
+class Escalation(NamedTuple):
+    """A rule with `escalate` has decided: send SIGPOLICY once the event is recorded."""
+
+    rule: str
+    what: str  # the request
+
+
+class Record(NamedTuple):
+    """Append an event to the log. Reply: Logged."""
+
+    event: str
+    payload: Payload
+    escalation: Escalation | None = None
+
+
+class RecordRepeated(NamedTuple):
+    """Record the first event of its key. Repeats within the time share one more event, with their
+    count. Reply: Logged."""
+
+    event: str
+    payload: Payload
+    key: tuple[object, ...]
+    within_s: float
+    escalation: Escalation | None = None
+
+
+class Unrecorded(Enum):
+    """Why an answer needs no event."""
+
+    NOTHING_HAPPENS = "the kernel would refuse the call as well, and nothing takes effect"
+    REACHES_NOBODY = "by its registers the call can reach no process"
+    ONLY_ASKS = "the call only reads"
+    STAYS_INSIDE = "it concerns the caller alone, or what is the session's own"
+    RULE_IS_UNLOGGED = "the rule says log: false"
+    MOUNT_IS_FREE = "no rule speaks of mounts"
+    FILE_IS_FREE = "no rule audits what is done with the file"
+    FORK_IS_FREE = "no rule speaks of a fork that is within the limits"
+
+
+class Continue(NamedTuple):
+    """Let the kernel go on with the call. Safe only if the arguments are in registers."""
+
+    unrecorded: Unrecorded | None = None
+
+
+class Fail(NamedTuple):
+    errno: int
+    unrecorded: Unrecorded | None = None
+
+
+class Succeed(NamedTuple):
+    """Return this value to the caller. The kernel does nothing."""
+
+    unrecorded: Unrecorded | None = None
+    value: int = 0
+
+
+class Ask(NamedTuple):
+    """Make an approval request; the caller waits for the answer. Reply: Answer."""
+
+    question: Question
+    notice: str = ""  # for the caller's stderr while it waits
+
+
+class WouldWait(NamedTuple):
+    """Find out whether the caller would have to wait for the answer. Reply: bool."""
+
+    question: Question
+
+
+class ReadContent(NamedTuple):
+    """Read the files that the exec would run; the exec stop compares them with what is loaded.
+    Reply: a text for each file, followed by those of `besides`. Nothing if any of `besides` cannot
+    be read."""
+
+    besides: tuple[str, ...] = ()
+
+
+class ReadEnvironment(NamedTuple):
+    """Read the variables that the exec would pass on. `stays`: the exec stop compares them. Reply:
+    a text that differs for other variables, empty if they cannot be read."""
+
+    stays: bool = False
+
+
+class ReadLoaded(NamedTuple):
+    """Read the variables that make programs called `names` load code. The exec stop compares them.
+    Reply: texts with their values, None if they cannot be read."""
+
+    names: tuple[str, ...]
+
+
+class ReadWhereabouts(NamedTuple):
+    """Read the root and directory of the exec, which the exec stop compares, and whether the caller
+    is traced. Reply: Whereabouts."""
+
+
+class Whereabouts(NamedTuple):
+    folder: str  # its path; empty if that is too long
+    identity: str  # of the root and the directory, since a path does not identify either
+    are_ours: bool  # its paths lead to the same files as sigwrap's own
+    is_covered: bool = False  # something is mounted over the directory or a parent
+    traced: bool = False  # a process other than sigwrap traces the caller
+
+
+NOWHERE = Whereabouts("", "", False)  # it cannot be read
+
+
+class Turn(NamedTuple):
+    """Wait while the session is frozen, or another thread of the process is at an exec."""
+
+
+class Look(NamedTuple):
+    """Read what the call asks for, in a worker if that may take long. Repeated after a wait, since
+    it may have changed. Reply: the family's facts."""
+
+
+class TakeDigests(NamedTuple):
+    """Compute the digests that the rules ask for, in a worker if the files are large. Reply:
+    whether all are known."""
+
+
+class Tell(NamedTuple):
+    """Print a line on the caller's stderr."""
+
+    text: str
+
+
+class EndRun(NamedTuple):
+    reason: LimitReached
+
+
+# Sockets
+
+
+class Reach(NamedTuple):
+    """Make the call in the supervisor, on its duplicate of the caller's socket, with the judged
+    address. Reply: Reached."""
+
+    unrecorded: Unrecorded | None = None
+
+
+class LookUpNames(NamedTuple):
+    """Look up the host names in rules, unless just done. Reply: the names of the address."""
+
+    address: bytes
+
+
+class MakeSocket(NamedTuple):
+    """Make a socket in the supervisor and give it to the caller as the answer. Reply: 0 or an
+    errno."""
+
+    unrecorded: Unrecorded | None = None
+
+
+class Outside(NamedTuple):
+    """The process that listens at the other end of a connection: outside the session, same user."""
+
+    pid: int  # 0 if it is in another container
+    start_time: int = 0
+    comm: str = ""  # empty if it has ended
+    argv: tuple[str, ...] = ()
+
+
+class Reached(NamedTuple):
+    value: int  # what the caller's call returns
+    errno: int = 0  # or fails with
+    outside: Outside | None = None  # the process at the other end, if it is outside the session
+
+
+# Execs
+
+
+class TellWatchers(NamedTuple):
+    """Report to the watchers that this exec or its replacement goes on."""
+
+    facts: ExecFacts
+    traced: bool
+    is_replaced: bool = False
+
+
+class Hold(NamedTuple):
+    """Trace the caller until its exec is over, to verify the exec. Must follow Turn. Reply: Held or
+    CannotHold."""
+
+
+class Held(Enum):
+    YES = "yes"
+    AGAIN = "it had to wait, and is to be asked for again"
+    BY_ITS_TRACER = "a process in the session traces the caller, and waits until the exec ends"
+    NO = "a process outside the session traces the caller"
+    NOT_DUMPABLE = "sigwrap may not read the caller"
+
+
+class CannotHold(NamedTuple):
+    """The caller is traced, and sigwrap could not compare the loaded program before it runs.
+
+    A policy that lets everything run lets it run unverified, unless `may_run` is False.
+    """
+
+    reason: str
+    may_run: bool = True
+
+
+class Image(Enum):
+    ASKED = "what the caller asked for"
+    REPLACEMENT = "what was prepared in its place"
+
+
+class VerifyThenContinue(NamedTuple):
+    """Let the exec go on, and compare what the kernel loads before it runs. Must follow Hold.
+    Reply: ExecOutcome."""
+
+    image: Image
+
+
+class Ran(NamedTuple):
+    """The right program was loaded, and runs."""
+
+
+class KernelRefused(NamedTuple):
+    """The kernel refused the exec."""
+
+    errno: int
+
+
+class LoadedOther(NamedTuple):
+    """The kernel loaded another program than the judged one. It is stopped before its first
+    instruction and never runs."""
+
+    problem: str
+    path: str
+    argv: tuple[str, ...]
+
+
+ExecOutcome = Ran | KernelRefused | LoadedOther
+
+
+class ContinueWatched(NamedTuple):
+    """Let the exec of a traced caller go on. While sigwrap holds the caller's tracer, it compares
+    what the kernel loads before that runs. Reply: ExecOutcome, and Ran also if nothing was loaded.
+    """
+
+
+class Prepare(NamedTuple):
+    """Find the replacement. Reply: Prepared or Unpreparable."""
+
+    redirect: CommandRedirect
+    argv: tuple[str, ...]
+    rule: str
+
+
+class PrepareStubCommand(NamedTuple):
+    """Connect a stub command's streams to the supervisor. Reply: Prepared or Unpreparable."""
+
+
+class PrepareStub(NamedTuple):
+    """Give the caller a descriptor of the stub program, which waits in its place. Reply: Prepared
+    or Unpreparable."""
+
+
+class Prepared(NamedTuple):
+    path: str
+    argv: tuple[str, ...]
+    readable: bool
+
+
+class Unpreparable(NamedTuple):
+    why: str
+
+
+class Replace(NamedTuple):
+    """Restart the caller's call with the replacement's path and arguments. Must follow Hold and
+    Prepare. Reply: Restarted, KernelRefused or Tampered."""
+
+
+class Restarted(NamedTuple):
+    """The restarted call has arrived, and waits."""
+
+
+class Tampered(NamedTuple):
+    """A call has arrived and waits, but it is not the restarted one."""
+
+
+# Signals
+
+
+class SignalTarget(NamedTuple):
+    pid: int
+    start_time: int
+    comm: str
+    types: Types
+    thread: int = 0  # the targeted thread, 0 if none
+
+    @property
+    def is_inside(self) -> bool:
+        return TargetType.SESSION in self.types
+
+
+class Send(NamedTuple):
+    """Send the signal from the supervisor. Reply: 0 or an errno."""
+
+    target: SignalTarget
+    signal: int
+    unrecorded: Unrecorded | None = None
+
+
+class ContinueToChildren(NamedTuple):
+    """Continue a signal that may end, stop or continue the sender's children. The sender then gets
+    SIGCHLD, which must not interrupt its next call."""
+
+    unrecorded: Unrecorded | None = None
+
+
+class SetOwner(NamedTuple):
+    """Set or clear the owner of a descriptor, which gets its signals, from the supervisor. Reply: 0
+    or an errno."""
+
+    target: SignalTarget | None
+    unrecorded: Unrecorded | None = None
+
+
+class SetAsync(NamedTuple):
+    """Make a descriptor signal its owner, or change the signal. `owner` is set if it has none yet.
+    Reply: 0 or an errno."""
+
+    owner: SignalTarget | None
+    unrecorded: Unrecorded | None = None
+
+
+class SetForeground(NamedTuple):
+    """Make a process group the terminal's foreground group. Reply: 0 or an errno."""
+
+    group: int
+    unrecorded: Unrecorded | None = None
+
+
+class SetLimits(NamedTuple):
+    """Set the target's limits, as judged, from the supervisor. Reply: 0 or an errno."""
+
+    target: SignalTarget
+    unrecorded: Unrecorded | None = None
+
+
+class LetGo(NamedTuple):
+    """Wait until sigwrap no longer traces the process, since it can have one tracer only. Reply:
+    whether the caller has waited."""
+
+    pid: int
+
+
+class LookAgain(NamedTuple):
+    """Check that the target is still the judged process. Reply: bool."""
+
+    target: SignalTarget
+
+
+# Forks
+
+
+class CountChildren(NamedTuple):
+    """Count the children of a process. Reply: Counted."""
+
+    parent: Process
+
+
+class CountTree(NamedTuple):
+    """Count the process tree. Reply: Counted."""
+
+
+class Counted(NamedTuple):
+    number: int
+    started_s: float
+    ended_s: float
+
+
+class ContinueFork(NamedTuple):
+    """Continue, and count the child as one of this parent's until it is seen."""
+
+    parent: Process
+
+
+Effect = (
+    Record
+    | RecordRepeated
+    | Continue
+    | Fail
+    | Succeed
+    | Ask
+    | WouldWait
+    | ReadContent
+    | ReadEnvironment
+    | ReadLoaded
+    | ReadWhereabouts
+    | Turn
+    | Look
+    | TakeDigests
+    | Tell
+    | EndRun
+    | TellWatchers
+    | Hold
+    | VerifyThenContinue
+    | ContinueWatched
+    | Prepare
+    | PrepareStubCommand
+    | PrepareStub
+    | Replace
+    | Send
+    | ContinueToChildren
+    | SetOwner
+    | SetAsync
+    | SetForeground
+    | SetLimits
+    | LetGo
+    | LookAgain
+    | LookUpNames
+    | Reach
+    | MakeSocket
+    | CountChildren
+    | CountTree
+    | ContinueFork
+)
+
+
+# Refuses requests that no mediator decides, with an event.
+
+
+class UnknownCall(NamedTuple):
+    number: int
+    arch: int
+    arguments: tuple[int, ...]
+    comm: str
+    reason: str
+
+
+def refuse_unknown(call: UnknownCall) -> Steps:
+    """Refuse a call that the filter should not hand over: an error in the filter or the kernel."""
+    payload = {
+        "syscall_number": call.number,
+        "arch": f"{call.arch:#x}",
+        "arguments": [f"{argument:#x}" for argument in call.arguments],
+        "comm": call.comm,
+        "reason": call.reason,
+    }
+    yield Record("call_refused", payload)
+    yield Fail(errno.EPERM)
+
+
+def refuse_x32(number: int, comm: str) -> Steps:
+    yield Record("abi_refused", {"syscall_number": number & ~X32_BIT, "comm": comm})
+    yield Fail(errno.ENOSYS)
+
+
+def refuse_failed(error: str, comm: str) -> Steps:
+    """Refuse a request after an internal error of sigwrap."""
+    yield Record("mediation_failed", {"error": error, "comm": comm, "answered": False})
+    yield Fail(errno.EPERM)
+
+
+def refuse_switched_off(comm: str) -> Steps:
+    payload = {"comm": comm, "reason": "builtin:killswitch: the kill switch is on"}
+    yield Record("call_refused", payload)
+    yield Fail(errno.EPERM)

@@ -1,0 +1,315 @@
+""""""
+
+from __future__ import annotations
+
+from sigwrap.bare import NamedTuple
+from sigwrap.policy.judge.request import TargetType, with_implied
+
+Types = frozenset[TargetType]
+Image = tuple[int, ...]  # addresses of code, stack and heap; empty if it cannot be read
+File = tuple[int, ...]  # its inode, device and mount
+
+_RELATIONS_KEPT = 32
+_IMAGES_KEPT = 10_000  # about 6 MB
+_HAS_RUN = ("",)
+
+
+class Family:
+    """Processes that run one program, such as a server and its workers.
+
+    A fork stays in its parent's family, and so does an exec of the very same file. A process that
+    ran another file has left the family for good, even if it runs the first file again.
+    """
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: File | None = None) -> None:
+        self.program = program  # None if it is unknown
+
+
+class Process:
+    """A process of the tree, from when it was first seen until its end."""
+
+    __slots__ = (
+        "argv",
+        "children",
+        "comm",
+        "comm_is_current",
+        "depth",
+        "execs",
+        "family",
+        "has_ended",
+        "image",
+        "known_children",
+        "parent",
+        "pid",
+        "pid_namespace",
+        "ppid",
+        "relations",
+        "start_time",
+        "stub_attempts",
+        "stub_of",
+    )
+
+    def __init__(
+        self,
+        *,
+        pid: int,
+        start_time: int,
+        parent: Process | None,
+        ppid: int,
+        depth: int,
+        comm: str,
+    ) -> None:
+        self.pid = pid
+        self.start_time = start_time
+        self.parent = parent  # None for the command, and for an orphan whose parent was never seen
+        self.ppid = ppid
+        self.depth = depth
+        self.comm = comm
+        self.comm_is_current = True  # until an exec goes on
+        self.argv: tuple[str, ...] = ()
+        self.stub_of = ""  # the program that asked, while the stub waits for its approval
+        self.stub_attempts = 0  # since its last exec
+        self.execs = 0
+        self.pid_namespace = ""  # looked up with its first signal
+        self.family = Family()
+        # The types of recent signal targets, and the families they depend on.
+        self.relations: dict[Process, tuple[tuple[Family | None, ...], Types]] = {}
+        self.image: Image = ()  # as last seen; an exec changes it
+        self.has_ended = False
+        self.known_children = 0  # living children that sigwrap has seen
+        self.children: Headcount | None = None  # set if forks are limited
+
+    @property
+    def last_name(self) -> str:
+        """Return the name of a process that may have ended."""
+        if self.comm_is_current or not self.argv:
+            return self.comm
+        return self.argv[0].rpartition("/")[2][:15]
+
+    def becomes_another(self, argv: tuple[str, ...]) -> None:
+        """Note an exec that goes on."""
+        self.comm_is_current = False
+        self.argv = argv
+        self.stub_of, self.stub_attempts = "", 0
+        self.execs += 1
+
+    def runs(self, program: File | None) -> None:
+        """Note the file that it runs since its last exec, None if that is unknown."""
+        if program is None or program != self.family.program:
+            self.family = Family(program)
+
+    def ended(self) -> None:
+        """Note its end, and keep only what its children and orphans need.
+
+        A relay, where each process makes the next one and ends, must not grow a chain.
+        """
+        self.comm, self.comm_is_current = self.last_name, True
+        if self.argv:
+            self.argv = _HAS_RUN
+        self.relations.clear()
+        self.has_ended = True
+        while self.parent is not None and self.parent.has_ended and self.parent.parent is not None:
+            self.parent = self.parent.parent
+
+    def has_ancestor(self, other: Process) -> bool:
+        above = self.parent
+        while above is not None:
+            if above is other:
+                return True
+            above = above.parent
+        return False
+
+
+class Images:
+    """The images of processes, which place unseen orphans in the tree.
+
+    An exec loads code, stack and heap at random addresses, and a fork copies them. So the image of
+    a process that was never seen, and whose parent has ended, shows the exec it comes from. The
+    process is placed below that exec's process, or below the deepest process if the image is
+    unknown. So hiding never makes a process less deep than an open fork would.
+
+    Without address randomization, images are equal. Then the process is placed below the deepest
+    one with that image, and the parent that the kernel reports does not count: it may be a
+    subreaper that made its image look like that of its orphans.
+    """
+
+    def __init__(self) -> None:
+        self._loaded: dict[Image, Process] = {}  # the deepest process that loaded it by an exec
+        self._deepest: Process | None = None
+        self._deepest_unknown: Process | None = None  # the deepest with an unknown image
+
+    def note(self, process: Process, image: Image) -> None:
+        """Note the image that a fork copied."""
+        process.image = image
+        self._deepest = _deeper(process, self._deepest)
+
+    def loaded(self, process: Process, image: Image) -> None:
+        """Note the image that an exec loaded."""
+        process.image = image
+        if not image:
+            self.loads_unseen(process)
+            return
+        if len(self._loaded) >= _IMAGES_KEPT:
+            self._forget_the_dead()
+        self._loaded[image] = _deeper(process, self._loaded.get(image))
+
+    def loads_unseen(self, process: Process) -> None:
+        """Note an exec whose image is not read."""
+        process.image = ()
+        self._deepest_unknown = _deeper(process, self._deepest_unknown)
+
+    def knows(self, image: Image) -> bool:
+        return image in self._loaded
+
+    def parent_by_image(self, image: Image, parent: Process | None) -> Process | None:
+        """Return the parent of an unseen process. `parent` is the one that the kernel reports.
+
+        A parent with another image, or with a hidden one, may just have adopted an orphan.
+        """
+        looks_alike = parent is not None and image != () and image == parent.image
+        can_be_anothers = is_repeatable(image)
+        origin = self._loaded.get(image) if can_be_anothers or not looks_alike else None
+        if can_be_anothers and self._deepest_unknown is not None:
+            origin = _deeper(self._deepest_unknown, origin)
+        if origin is None and not looks_alike:
+            origin = self._deepest
+        if origin is None or origin is parent:
+            return parent
+        return _deeper(_between(origin), parent) if _is_deeper(origin, parent) else parent
+
+    def _forget_the_dead(self) -> None:
+        alive: dict[Image, Process] = {}
+        for image, process in self._loaded.items():
+            if not process.has_ended and len(alive) < _IMAGES_KEPT // 2:
+                alive[image] = process
+            elif is_repeatable(image):
+                self._deepest_unknown = _deeper(process, self._deepest_unknown)
+        self._loaded = alive
+
+
+_STACKS_END = 0x7FFFFFFFF000
+_STACKS_END_32 = 0x100000000
+_ARGUMENTS_MAX = 8 << 20
+
+
+def is_repeatable(image: Image) -> bool:
+    """Return whether another exec could have loaded the same image.
+
+    The stack is then at its place without randomization, below arguments of any length. Every
+    32-bit program counts: its stack moves by less than that.
+    """
+    if not image:
+        return False
+    _code, stack, _heap = image
+    return stack > _STACKS_END - _ARGUMENTS_MAX or stack < _STACKS_END_32
+
+
+def _between(origin: Process) -> Process:
+    """Return a process that has ended unseen, between `origin` and its orphan."""
+    between = Process(pid=0, start_time=0, parent=origin, ppid=0, depth=origin.depth + 1, comm="")
+    between.has_ended = True
+    return between
+
+
+def _is_deeper(one: Process, other: Process | None) -> bool:
+    return other is None or one.depth > other.depth
+
+
+def _deeper(one: Process, other: Process | None) -> Process:
+    return one if other is None or one.depth > other.depth else other
+
+
+def types_inside(sender: Process, target: Process, command: Process | None) -> Types:
+    """Return the types of a target in the tree. Parents never change, families do at an exec."""
+    families = (sender.family, target.family, None if command is None else command.family)
+    known = sender.relations.get(target)
+    if known is None or known[0] != families:
+        if len(sender.relations) >= _RELATIONS_KEPT:
+            sender.relations.clear()
+        known = sender.relations[target] = families, _types_inside(sender, target, command)
+    return known[1]
+
+
+def _types_inside(sender: Process, target: Process, command: Process | None) -> Types:
+    if target is sender:
+        return _SELF
+    found = [TargetType.SESSION]
+    if target.family is sender.family:
+        found.append(TargetType.PEERS)
+    elif command is not None and target.family is command.family:
+        found.append(TargetType.AGENT)
+    if target is command:
+        found.append(TargetType.ROOT)
+    if target.parent is sender:
+        found.append(TargetType.CHILDREN)
+    elif sender is command or target.has_ancestor(sender):
+        found.append(TargetType.DESCENDANTS)
+    elif target is command or sender.has_ancestor(target):
+        found.append(TargetType.ANCESTORS)
+    elif target.parent is not None and target.parent is sender.parent:
+        found.append(TargetType.SIBLINGS)
+    return _with_implied(tuple(found))
+
+
+def types_outside(*, is_system: bool, same_user: bool) -> Types:
+    if is_system:
+        return _SYSTEM
+    return _USER if same_user else _EXTERNAL
+
+
+_known: dict[tuple[TargetType, ...], Types] = {}
+
+
+def _with_implied(types: tuple[TargetType, ...]) -> Types:
+    if types not in _known:
+        _known[types] = with_implied(types)
+    return _known[types]
+
+
+_SELF = with_implied({TargetType.SELF})
+_SYSTEM = with_implied({TargetType.SYSTEM})
+_USER = with_implied({TargetType.USER})
+_EXTERNAL = with_implied({TargetType.EXTERNAL})
+SIGWRAP_ITSELF = with_implied({TargetType.PARENT})
+
+
+# An upper bound on the number of processes, to avoid most counts.
+
+_REST = 10  # a count that took 5 ms and found no room is not repeated for 50 ms
+
+
+class Headcount:
+    """Between two counts the bound only rises, by what was added. Ended processes are noticed only
+    at the next count, when there seems to be no room left."""
+
+    __slots__ = ("_rests_until_s", "at_most")
+
+    def __init__(self, already: int = 0) -> None:
+        self.at_most = already
+        self._rests_until_s = 0.0
+
+    def has_room(self, maximum: int) -> bool:
+        return self.at_most < maximum
+
+    def is_worth_a_count(self, now_s: float) -> bool:
+        return now_s >= self._rests_until_s
+
+    def counted(self, number: int, maximum: int, *, started_s: float, ended_s: float) -> None:
+        self.at_most = number
+        if number >= maximum:
+            self._rests_until_s = ended_s + _REST * (ended_s - started_s)
+
+    def add(self) -> None:
+        self.at_most += 1
+
+
+# Facts that several mediators share.
+
+
+class WouldFail(NamedTuple):
+    """An errno with which the kernel would refuse the call. Sigwrap returns it itself, because the
+    kernel would read the caller's memory again, which may have changed."""
+
+    errno: int

@@ -1,0 +1,612 @@
+"""Carries out the effects that mediators yield. Only this module answers a notification.
+
+Nothing takes effect unrecorded: without an event of its request in the log, an answer is refused,
+and with it the call, unless the mediator names an exception (session/effects.py, Unrecorded). A
+mediator that raises denies its own request, with an event. However it ends, what the request holds
+is let go.
+
+An effect that has to wait pauses its mediator. A descriptor, a timer, a worker, an approval or a
+stop then resumes it, by `resume` or `wake`.
+"""
+
+from __future__ import annotations
+
+import _thread
+import errno
+import time
+from collections.abc import Callable
+
+from sigwrap.approve.questions import DENIED, TO_AN_AGENT, Answer
+from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple, Protocol
+from sigwrap.errors import InternalError
+from sigwrap.events import EVENT_TYPES
+from sigwrap.kernel import procfs, terminals
+from sigwrap.kernel.paths import MayWait
+from sigwrap.kernel.ptrace import ERESTARTNOINTR
+from sigwrap.kernel.seccomp import ListenerBroken, Notification
+from sigwrap.machine import Interception
+from sigwrap.session.effects import (
+    Ask,
+    Continue,
+    ContinueFork,
+    ContinueToChildren,
+    ContinueWatched,
+    Effect,
+    EndRun,
+    Fail,
+    Logged,
+    Look,
+    MakeSocket,
+    Reach,
+    Record,
+    RecordRepeated,
+    Send,
+    SetAsync,
+    SetForeground,
+    SetOwner,
+    Steps,
+    Succeed,
+    TakeDigests,
+    Tell,
+    Turn,
+    Unrecorded,
+    VerifyThenContinue,
+    WouldWait,
+    refuse_switched_off,
+)
+from sigwrap.session.lineage import Process
+from sigwrap.session.loop import Done, Lane, Late, Outcome, Raised
+from sigwrap.session.recorder import Repeats
+from sigwrap.text import printable
+
+if TYPE_CHECKING:
+    from sigwrap.session.session import Session
+
+_LOOK_AFTER_CALLERS_S = 1.0
+_WRITTEN_WITHIN_S = 0.005
+_LINE_DEADLINE_S = 1.0
+_GATHER_FACTS = frozenset({Turn, Look, TakeDigests})
+_TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us" in kind.fields)
+
+# What may be done for which reason without an event.
+_NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
+    Unrecorded.NOTHING_HAPPENS: frozenset({Fail}),
+    Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner, Reach, MakeSocket}),
+    Unrecorded.ONLY_ASKS: frozenset({Continue, Succeed}),
+    Unrecorded.STAYS_INSIDE: frozenset({Continue, Succeed, SetAsync, SetForeground}),
+    Unrecorded.RULE_IS_UNLOGGED: frozenset(
+        {
+            Continue,
+            ContinueToChildren,
+            Fail,
+            Succeed,
+            Send,
+            SetOwner,
+            SetAsync,
+        }
+    ),
+    Unrecorded.MOUNT_IS_FREE: frozenset({Continue}),
+    Unrecorded.FILE_IS_FREE: frozenset({Continue}),
+    Unrecorded.FORK_IS_FREE: frozenset({ContinueFork}),
+}
+
+
+class CallerGone(Exception):
+    """The caller no longer waits for an answer."""
+
+
+class Family(Protocol):
+    """The edge of one mediator: it carries out Look."""
+
+    def look(self, scope: Scope, *, may_wait: bool) -> Any:
+        """Read what the call asks for. Raises MayWait, unless it may wait: then in a worker."""
+
+    def facts(self, scope: Scope, seen: Any) -> object:
+        """Return the reply to Look, in the loop."""
+
+    def stalled(self, scope: Scope, why: str) -> object:
+        """Return the reply to Look if no worker has read it in time."""
+
+    def drop(self, seen: Any) -> None:
+        """Close what was read for a request that is over."""
+
+
+class Holdings(Protocol):
+    """What a request holds until its mediator ends."""
+
+    def failed(self) -> None:
+        """Note that the kernel was told to fail the call."""
+
+    def close(self) -> None:
+        """Let everything go."""
+
+
+class NoHoldings:
+    """The holdings of a request that holds nothing."""
+
+    __slots__ = ()
+
+    def failed(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+NO_HOLDINGS = NoHoldings()
+
+
+class Scope:
+    """A request, from its notification to the end of its mediator."""
+
+    __slots__ = (
+        "evaluation_us",
+        "event_failed",
+        "family",
+        "holdings",
+        "id",
+        "is_answered",
+        "is_checked",
+        "is_over",
+        "is_recorded",
+        "notification",
+        "process",
+        "recorded",
+        "started_ns",
+        "steps",
+        "syscall",
+        "tid",
+    )
+
+    def __init__(
+        self,
+        notification: Notification,
+        process: Process,
+        syscall: str,
+        steps: Steps,
+        *,
+        family: Family | None = None,
+        holdings: Any = NO_HOLDINGS,  # Holdings; its family's handlers know more of it
+    ) -> None:
+        self.id = notification.id
+        self.tid = notification.tid
+        self.notification = notification
+        self.process = process
+        self.syscall = syscall
+        self.steps = steps
+        self.family = family
+        self.holdings = holdings
+        self.started_ns = time.perf_counter_ns()
+        self.evaluation_us = -1  # not known before the first effect
+        self.is_checked = False  # the caller still waits, so what was read of it is its own
+        self.is_recorded = False
+        self.recorded: Record | None = None  # the last one
+        self.event_failed = False
+        self.is_answered = False
+        self.is_over = False
+
+
+class _Paused:
+    pass
+
+
+PAUSED = _Paused()  # a handler returns it if the reply comes later, by `resume`
+
+
+class InWorker(NamedTuple):
+    """A handler returns it if a worker has to carry out the effect.
+
+    The worker calls `work`, then the loop calls `then` for the reply. If the request is over by
+    then, `drop` gets the result instead.
+    """
+
+    work: Callable[[], Any]
+    then: Callable[[Outcome], object]
+    drop: Callable[[Any], None] | None = None
+
+
+Handler = Callable[[Scope, Any], Any]
+
+
+class Performer:
+    def __init__(self, session: Session, listener: Interception) -> None:
+        self._session = session
+        self._listener = listener
+        self._recorder = session.recorder
+        self._repeats = Repeats(session)
+        self._approvals = session.approvals
+        self._loop = session.loop
+        self._pool = session.pool
+        self._grants_nothing = False
+        self._asking: dict[Scope, str] = {}  # -> the id of the approval that it waits for
+        self._handlers: dict[type, Handler] = {
+            Record: self._record,
+            RecordRepeated: self._record_repeated,
+            Continue: self._continue,
+            Fail: self._fail,
+            Succeed: self._succeed,
+            Ask: self._ask,
+            WouldWait: self._would_wait,
+            Turn: session.turns.wait,
+            Look: self._look,
+            Tell: self._tell,
+            EndRun: self._on_end_run,
+        }
+        terminals.allow_writing_to_terminals()
+
+    def offer(self, handlers: dict[type, Handler]) -> None:
+        """Add a family's handlers for its own effects."""
+        self._handlers |= handlers
+
+    def grant_nothing(self) -> None:
+        """Refuse all requests from now on, also those that wait: the kill switch is on."""
+        self._grants_nothing = True
+
+    @property
+    def grants(self) -> bool:
+        """Return whether requests go on that the policy allows."""
+        return not self._grants_nothing
+
+    def goes_on_already(self, scope: Scope, *, is_written: bool) -> None:
+        """Take over an exec that the extension has recorded and answered.
+
+        If it could not be recorded, the extension has refused it.
+        """
+        scope.is_answered = scope.is_recorded = scope.is_checked = True
+        if is_written:
+            scope.steps.send(None)
+        else:
+            self._finish(scope)
+
+    def begin(self, scope: Scope) -> None:
+        if self._grants_nothing:
+            scope.steps.close()
+            scope.steps = refuse_switched_off(scope.process.comm)
+        self._perform(scope, None)
+
+    def leave_to_the_kernel(self, notification_id: int) -> None:
+        """Let a call go on without a mediator: it only asks, and changes nothing."""
+        self._listener.resume(notification_id)
+
+    def resume(self, scope: Scope, reply: object) -> None:
+        """Give a paused mediator the reply that it waits for."""
+        self._go_on(scope, lambda: reply)
+
+    def wake(self, scope: Scope, reply: object = None) -> None:
+        """Resume a request whose call waits in the kernel: its caller may have ended meanwhile."""
+        scope.is_checked = False
+        self.resume(scope, reply)
+
+    def wake_at(self, deadline_s: float, scope: Scope, reply: object) -> object:
+        """Wake the request later, and return PAUSED for its handler."""
+        self._loop.call_at(deadline_s, lambda: self.wake(scope, reply))
+        return PAUSED
+
+    def _go_on(self, scope: Scope, reply: Callable[[], object]) -> None:
+        if self._is_refused(scope):
+            self._finish(scope)
+        elif not scope.is_over:
+            self._perform(scope, reply)
+
+    def _is_refused(self, scope: Scope) -> bool:
+        return self._grants_nothing and not scope.is_answered
+
+    def drop(self, scope: Scope) -> None:
+        """End a request whose caller is gone, or whose call comes again as a new request."""
+        if not scope.is_over:
+            self._finish(scope)
+
+    def broke(self, scope: Scope, bug: Exception) -> None:
+        """End a request for a bug of sigwrap's own in what its mediator waits for."""
+        if not scope.is_over:
+            self._report(scope, bug)
+            self._finish(scope)
+
+    def process_ended(self, process: Process) -> None:
+        self._repeats.process_ended(process)
+        self._approvals.process_ended(process.pid)
+        for scope in [scope for scope in self._asking if scope.process is process]:
+            self._approvals.withdraw(self._asking[scope])
+
+    def close(self) -> None:
+        self._repeats.close()
+
+    # From one effect to the next
+
+    def _perform(self, scope: Scope, first_reply: Callable[[], object] | None) -> None:
+        steps, handlers = scope.steps, self._handlers
+        try:
+            reply = None if first_reply is None else first_reply()
+            while reply is not PAUSED:
+                if type(reply) is InWorker:
+                    self._have_done(scope, reply)
+                    return
+                effect = steps.send(reply)
+                kind = type(effect)
+                if scope.evaluation_us < 0 and kind not in _GATHER_FACTS:
+                    scope.evaluation_us = (time.perf_counter_ns() - scope.started_ns) // 1000
+                reply = handlers[kind](scope, effect)
+            return
+        except StopIteration:
+            if not scope.is_answered:
+                self._report(scope, InternalError("its mediator ended without an answer"))
+        except CallerGone:
+            pass
+        except ListenerBroken:
+            self._finish(scope)
+            raise
+        except Exception as bug:
+            self._report(scope, bug)
+        self._finish(scope)
+
+    def _finish(self, scope: Scope) -> None:
+        if scope.is_over:
+            return
+        scope.is_over = True
+        scope.recorded = None
+        self._asking.pop(scope, None)
+        scope.steps.close()
+        try:
+            if not scope.is_answered:  # fail closed
+                scope.is_answered = True
+                self._listener.fail(scope.id, errno.EPERM)
+                scope.holdings.failed()
+        finally:
+            scope.holdings.close()
+
+    def _report(self, scope: Scope, bug: Exception) -> None:
+        payload = {
+            "error": f"{type(bug).__name__}: {bug}",
+            "comm": scope.process.comm,
+            "answered": scope.is_answered,
+        }
+        self._recorder.record("mediation_failed", scope.process.pid, payload)
+
+    def _have_done(self, scope: Scope, job: InWorker) -> None:
+        def finished(outcome: Outcome) -> None:
+            if self._is_refused(scope):
+                self._finish(scope)
+            if not scope.is_over:
+                self._perform(scope, lambda: job.then(outcome))
+            elif job.drop is not None and isinstance(outcome, Done):
+                job.drop(outcome.value)
+
+        self._pool.run(job.work, finished, drop=job.drop)
+
+    # Facts
+
+    def _look(self, scope: Scope, _effect: Look) -> object:
+        family = scope.family
+        assert family is not None, "its mediator looks"
+        scope.started_ns = time.perf_counter_ns()
+        try:
+            seen = family.look(scope, may_wait=False)
+        except MayWait as too_long:
+            why = str(too_long)
+        else:
+            return family.facts(scope, seen)
+
+        def then(outcome: Outcome) -> object:
+            match outcome:
+                case Done(value=value):
+                    return family.facts(scope, value)
+                case Raised(error=MayWait() as too_much):
+                    return family.stalled(scope, str(too_much))
+                case Raised(error=error):
+                    raise error
+                case Late():
+                    return family.stalled(scope, f"{outcome.why}: {why}")
+
+        return InWorker(lambda: family.look(scope, may_wait=True), then, family.drop)
+
+    # Events
+
+    def check(self, scope: Scope) -> None:
+        """Raise CallerGone if what was read of the caller may be of another process."""
+        if not scope.is_checked:
+            scope.is_checked = self._listener.is_waiting(scope.id)
+        if not scope.is_checked:
+            raise CallerGone
+
+    def check_again(self, scope: Scope) -> None:
+        """Check after a read: a caller that is killed meanwhile can leave other data behind."""
+        scope.is_checked = False
+        self.check(scope)
+
+    def _record(self, scope: Scope, effect: Record) -> Logged:
+        self.check(scope)
+        event, payload, escalation = effect
+        if event in _TIMED:
+            payload["evaluation_us"] = scope.evaluation_us
+        is_written = self._recorder.record(event, scope.process.pid, payload)
+        scope.recorded = effect
+        if escalation is not None:  # also where the log is full: that must not be a way out
+            self._session.watchers.on_escalation(escalation)
+        return _noted(scope, Logged.WRITTEN if is_written else Logged.FAILED)
+
+    def _record_repeated(self, scope: Scope, effect: RecordRepeated) -> Logged:
+        self.check(scope)
+        event, payload, key, within_s, escalation = effect
+        if event in _TIMED:
+            payload["evaluation_us"] = scope.evaluation_us
+        logged = self._repeats.record(event, scope.process.pid, payload, key, within_s)
+        if escalation is not None:
+            self._session.watchers.on_escalation(escalation)
+        return _noted(scope, logged)
+
+    def demand_event(self, scope: Scope, effect: Effect, unrecorded: Unrecorded | None) -> None:
+        """Raises InternalError where `effect` must not take place for want of an event."""
+        if scope.event_failed:
+            if type(effect) is not Fail:
+                name = type(effect).__name__
+                raise InternalError(f"{name} after an event that can't be written")
+        elif not scope.is_recorded and (
+            unrecorded is None or type(effect) not in _NEEDS_NO_EVENT[unrecorded]
+        ):
+            raise InternalError(f"{type(effect).__name__} without an event")
+
+    # Answers
+
+    def _continue(self, scope: Scope, effect: Continue) -> None:
+        self.demand_event(scope, effect, effect.unrecorded)
+        self._mark_answered(scope)
+        self._listener.resume(scope.id)
+
+    def _fail(self, scope: Scope, effect: Fail) -> None:
+        self.demand_event(scope, effect, effect.unrecorded)
+        self._mark_answered(scope)
+        self._listener.fail(scope.id, effect.errno)
+        scope.holdings.failed()
+
+    def _succeed(self, scope: Scope, effect: Succeed) -> None:
+        self.demand_event(scope, effect, effect.unrecorded)
+        self._mark_answered(scope)
+        self._listener.succeed(scope.id, effect.value)
+
+    def let_go_on(
+        self,
+        scope: Scope,
+        effect: VerifyThenContinue | ContinueWatched | ContinueFork | ContinueToChildren,
+        unrecorded: Unrecorded | None = None,
+    ) -> None:
+        """Let the kernel go on with the call: for handlers that do more than answer."""
+        self.demand_event(scope, effect, unrecorded)
+        self._mark_answered(scope)
+        self._listener.resume(scope.id)
+
+    def restart(self, scope: Scope, effect: Effect, restarting_errno: int) -> None:
+        """Have the kernel make the call again, which then is a new notification."""
+        self.demand_event(scope, effect, None)
+        self._mark_answered(scope)
+        self._listener.fail(scope.id, restarting_errno)
+
+    def answered_with_descriptor(self, scope: Scope) -> None:
+        """Note that the caller has its answer: a descriptor that the kernel put there."""
+        self._mark_answered(scope)
+
+    def came_back(self, scope: Scope, notification_id: int) -> None:
+        scope.id = notification_id
+        scope.is_answered = False
+
+    def _mark_answered(self, scope: Scope) -> None:
+        if scope.is_answered:
+            raise InternalError("a request is answered once")
+        scope.is_answered = True
+
+    # People
+
+    def _tell(self, scope: Scope, effect: Tell) -> object:
+        """Write the line before the answer, so that it comes before the caller's own."""
+        self.check(scope)
+
+        def told(_outcome: Outcome) -> None:
+            if not scope.is_over:
+                self.resume(scope, None)
+
+        advice = TO_AN_AGENT if effect.text.startswith(DENIED) else ""
+        written = self._write(scope.process, effect.text, told, off_terminals=advice)
+        if scope.is_answered:  # the caller is killed next, and its parent goes on
+            written.acquire(timeout=_WRITTEN_WITHIN_S)
+        return PAUSED
+
+    def _write(
+        self,
+        caller: Process,
+        text: str,
+        then: Callable[[Outcome], None],
+        *,
+        off_terminals: str = "",
+        spares_screens: bool = False,
+        spares_ours: bool = False,
+    ) -> _thread.LockType:
+        line = terminals.Line(
+            caller.pid,
+            printable(text),
+            off_terminals=off_terminals,
+            spares_screens=spares_screens,
+            spares_ours=spares_ours,
+        )
+        return self.write(line, then)
+
+    def write(self, line: terminals.Line, then: Callable[[Outcome], None]) -> _thread.LockType:
+        """Have a worker write the line. Return a lock that is free once it is written. A line that
+        is late is dropped: the log has it."""
+        written = _thread.allocate_lock()
+        written.acquire()
+
+        def work() -> None:
+            line.write()
+            written.release()
+
+        self._pool.run(work, then, lane=Lane.LINES, deadline_s=_LINE_DEADLINE_S, over=line.close)
+        return written
+
+    def _would_wait(self, scope: Scope, effect: WouldWait) -> bool:
+        return self._approvals.would_wait(effect.question)
+
+    def _ask(self, scope: Scope, effect: Ask) -> object:
+        self.check(scope)
+        at_once: list[Answer] = []
+
+        def answered(answer: Answer) -> None:
+            if scope in self._asking:
+                self._answered(scope, answer)
+            else:
+                at_once.append(answer)
+
+        approval_id = self._approvals.ask(effect.question, answered)
+        if at_once:
+            if at_once[0].reason == "withdrawn":
+                raise CallerGone
+            return at_once[0]
+        if not self._asking:
+            self._look_after_callers_later()
+        self._asking[scope] = approval_id
+        if effect.notice:
+            how = self._approvals.how_to_answer(approval_id)
+            text = f"sigwrap: request {approval_id}: {effect.notice}; {how}"
+            self._write(
+                scope.process,
+                text,
+                lambda _outcome: None,
+                spares_screens=True,
+                spares_ours=self._approvals.are_on_terminal,
+            )
+        return PAUSED
+
+    def _answered(self, scope: Scope, answer: Answer) -> None:
+        del self._asking[scope]
+        if answer.reason == "withdrawn":
+            self._finish(scope)
+            return
+        scope.is_checked = False  # the caller may have ended while it waited
+        self.resume(scope, answer)
+
+    def _look_after_callers_later(self) -> None:
+        self._loop.call_at(time.monotonic() + _LOOK_AFTER_CALLERS_S, self._look_after_callers)
+
+    def _look_after_callers(self) -> None:
+        """Withdraw the requests of threads that have ended, and let the others end that have to: a
+        signal that dumps core, such as SIGQUIT, does not end the wait of a call."""
+        for scope, approval_id in tuple(self._asking.items()):
+            dumps_core = procfs.is_about_to_dump_core(scope.tid)
+            is_waiting = self._listener.is_waiting(scope.id)
+            if is_waiting and dumps_core:
+                self._mark_answered(scope)
+                self._listener.fail(scope.id, ERESTARTNOINTR)
+                scope.holdings.failed()
+            if dumps_core or not is_waiting:
+                self._approvals.withdraw(approval_id)
+        if self._asking:
+            self._look_after_callers_later()
+
+    def _on_end_run(self, scope: Scope, effect: EndRun) -> None:
+        self._session.ending.on(effect.reason)
+
+
+def _noted(scope: Scope, logged: Logged) -> Logged:
+    if logged:
+        scope.is_recorded = True
+    else:
+        scope.event_failed = True
+    return logged

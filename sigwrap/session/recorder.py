@@ -1,0 +1,272 @@
+""""""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from sigwrap.bare import TYPE_CHECKING, Counter, Enum
+from sigwrap.errors import StoreError
+from sigwrap.events import Payload
+from sigwrap.log.writer import PendingRow, SessionLog
+from sigwrap.outcomes import Counts
+from sigwrap.session.effects import Logged
+from sigwrap.session.lineage import Process
+from sigwrap.session.run_end import LimitReached
+
+if TYPE_CHECKING:
+    from sigwrap.session.session import Session
+
+LOOK_S = 0.5
+_REPEATED_AFTER_S = 10.0  # since the last denial; a small event may still fit in between
+_REST_AFTER_RESTORING = 20  # times as long as it took, if a process removes the log repeatedly
+
+
+class Recorder:
+    """Writes the log. An action whose event is not recorded must not happen."""
+
+    def __init__(
+        self, log: SessionLog, tell: Callable[[str], None], budget: LogBudget | None = None
+    ) -> None:
+        self.log = log
+        self.budget = budget or LogBudget(0, ends_run=True)
+        self.tell = tell
+        self._session: Session | None = None  # the first events come before it
+        self._is_known_until_s = 0.0
+        self._reported_files: set[str] = set()
+        self.counts: Counter[str] = Counter()
+        self.actions = Counts()
+        self.unrecorded = 0
+        self.why_not = ""  # the last reason why an event was not recorded
+        self._reached: LimitReached | None = None  # by the log
+        self.repeated = 0  # execs that went on without being judged again
+
+    def attend(self, session: Session) -> None:
+        """Attach the session: its watchers see each event, and a full log ends it."""
+        self._session = session
+
+    def record(self, type_name: str, pid: int, payload: Payload) -> bool:
+        if self._session is not None:
+            self._session.watchers.on_event(type_name, payload)
+        if self.log.size >= self.budget.next_mark and not self._has_room(type_name):
+            self.unrecorded += 1
+            return False
+        try:
+            self.log.append(type_name, pid, payload, time.time_ns())
+        except StoreError as failure:
+            self.unrecorded += 1
+            self._fails(failure)
+            return False
+        self.counts[type_name] += 1
+        self.actions.add(type_name, payload)
+        return True
+
+    # Rows that the extension writes
+
+    @property
+    def room(self) -> int:
+        """Return how many bytes the log may grow before the next check of its size."""
+        return self.budget.next_mark - self.log.size
+
+    def rows_written(
+        self, rows: Sequence[PendingRow], head: bytes, size: int, written_ns: int
+    ) -> None:
+        self.log.rows_written(rows, head, size, written_ns)
+        for row in rows:
+            self.counts[row[2]] += 1
+            self.actions.add(row[2], {})
+
+    def row_failed(self) -> None:
+        self.unrecorded += 1
+        self._fails(self.log.row_failed())
+
+    def look(self) -> float:
+        """Write the session's files again if another program changed them.
+
+        Return after how many seconds to look again.
+        """
+        what = self.log.objection()
+        if not what:
+            return LOOK_S
+        started_s = time.monotonic()
+        try:
+            self.log.restore()
+            self.tampered("event log", self.log.path, what, "sigwrap wrote it again")
+        except StoreError as failure:
+            self._fails(failure)
+        return LOOK_S + _REST_AFTER_RESTORING * (time.monotonic() - started_s)
+
+    def tampered(self, name: str, path: str, what: str, mended: str) -> None:
+        """Record each change of a file, and report the first one on standard error."""
+        self.record("store_tampered", os.getpid(), {"what": what, "path": path})
+        if name not in self._reported_files:
+            self._reported_files.add(name)
+            self.tell(f"another program changed the {name} {path}: {what}; {mended}")
+
+    def _has_room(self, type_name: str) -> bool:
+        budget = self.budget
+        while mark := budget.passed(self.log.size):  # limit_near itself may fill the log
+            match mark:
+                case Mark.HALF:
+                    self._is_half_full()
+                case Mark.FULL:
+                    self._is_full()
+        if budget.admits(self.log.size, type_name):
+            return True
+        if not budget.ends_run:
+            self._report_denials(f"{self._full()}; sigwrap denies every exec and signal")
+        elif self._session is not None and self._reached is not None:
+            self._session.ending.run.will_end(self._reached)  # the command may end before that
+        return False
+
+    def _is_half_full(self) -> None:
+        maximum = self.budget.maximum
+        self.tell(f"the event log has reached half of its limit of {maximum} bytes")
+        payload = {"limit": "log_size", "maximum": maximum, "used": self.log.size}
+        self.record("limit_near", os.getpid(), payload)
+
+    def _full(self) -> str:
+        return f"log_size: the event log has reached its limit of {self.budget.maximum} bytes"
+
+    def _is_full(self) -> None:
+        maximum, why = self.budget.maximum, self._full()
+        if self.budget.ends_run:
+            self.why_not = f"{why}; sigwrap ends the run"
+            self.tell(self.why_not)
+            if self._session is not None:
+                self._reached = LimitReached("log_size", maximum, why, self.log.size)
+                self._session.log_is_full(self._reached)
+            return
+        self._report_denials(f"{why}; sigwrap now denies every exec and signal")
+        payload: Payload = {
+            "limit": "log_size",
+            "maximum": maximum,
+            "effect": "refused",
+            "reason": why,
+            "used": self.log.size,
+        }
+        self.record("limit_exceeded", os.getpid(), payload)
+
+    def _fails(self, failure: StoreError) -> None:
+        self._report_denials(f"{failure}; sigwrap denies every exec and signal until it can write")
+
+    def _report_denials(self, why: str) -> None:
+        self.why_not = why
+        now_s = time.monotonic()
+        is_known = now_s < self._is_known_until_s
+        self._is_known_until_s = now_s + _REPEATED_AFTER_S
+        if not is_known:
+            self.tell(why)
+
+
+# Log an event that may come a thousand times a second: the first, then one with a count of the
+# others.
+
+Key = tuple[object, ...]  # its first element is the process, if one did it
+
+
+class _Repeated:
+    __slots__ = ("event", "further", "payload", "pid")
+
+    def __init__(self, event: str, pid: int, payload: Payload) -> None:
+        self.event = event
+        self.pid = pid
+        self.payload = payload
+        self.further = 0
+
+
+class Repeats:
+    def __init__(self, session: Session) -> None:
+        self._recorder = session.recorder
+        self._loop = session.loop
+        self._running: dict[Key, _Repeated] = {}
+        self._of_process: dict[object, dict[Key, None]] = {}  # first element of a key -> keys
+
+    def record(self, event: str, pid: int, payload: Payload, key: Key, within_s: float) -> Logged:
+        running = self._running.get(key)
+        if running is not None:
+            running.further += 1
+            return Logged.COUNTED
+        if not self._recorder.record(event, pid, payload):
+            return Logged.FAILED
+        first = self._running[key] = _Repeated(event, pid, payload)
+        self._of_process.setdefault(key[0], {})[key] = None
+
+        def over() -> None:
+            if self._running.get(key) is first:  # its process has not ended since
+                self._sum_up(key)
+
+        self._loop.call_at(time.monotonic() + within_s, over)
+        return Logged.WRITTEN
+
+    def process_ended(self, process: Process) -> None:
+        for key in tuple(self._of_process.get(process, ())):
+            self._sum_up(key)
+
+    def close(self) -> None:
+        for key in tuple(self._running):
+            self._sum_up(key)
+
+    def _sum_up(self, key: Key) -> None:
+        repeated = self._running.pop(key)
+        of_process = self._of_process[key[0]]
+        del of_process[key]
+        if not of_process:
+            del self._of_process[key[0]]
+        if repeated.further:
+            payload = {**repeated.payload, "count": repeated.further}
+            if "evaluation_us" in payload:
+                payload["evaluation_us"] = 0
+            self._recorder.record(repeated.event, repeated.pid, payload)
+
+
+# The size limit of a session's log, since the session decides how much is recorded.
+
+# The end of the tree and of the log is still recorded beyond the limit, for a while.
+_ALWAYS = frozenset({"session_ended", "limit_exceeded", "killswitch_activated"})
+_BEYOND = frozenset(
+    {
+        "process_exited",
+        "recording_ended",
+        "store_tampered",
+        "interrupt_received",
+        "interrupt_forwarded",
+        "interrupt_escalated",
+        "agent_signal",
+        "tree_frozen",
+        "tree_thawed",
+    }
+)
+_LEAST_BEYOND_BYTES = 1 << 20
+
+
+class Mark(Enum):
+    HALF = "half"
+    FULL = "full"
+
+
+class LogBudget:
+    def __init__(self, maximum: int, *, ends_run: bool) -> None:
+        """Set the limit in bytes; 0 sets none. A full log ends the run, or denies everything."""
+        self.maximum = maximum
+        self.ends_run = ends_run
+        self.next_mark = (maximum + 1) // 2 or sys.maxsize
+        self._marks = [Mark.HALF, Mark.FULL]
+        self._beyond = maximum + max(maximum // 16, _LEAST_BEYOND_BYTES)
+
+    def passed(self, size: int) -> Mark | None:
+        """Return the mark that this size has passed, once; a full log is not also half full."""
+        if not self._marks or size < self.next_mark:
+            return None
+        self.next_mark = self.maximum
+        if size >= self.maximum:
+            self._marks.clear()
+            return Mark.FULL
+        return self._marks.pop(0)
+
+    def admits(self, size: int, event: str) -> bool:
+        if size < self.maximum or event in _ALWAYS:
+            return True
+        return event in _BEYOND and size < self._beyond

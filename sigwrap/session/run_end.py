@@ -1,0 +1,364 @@
+"""The end of a run. Every reason to end comes here; nothing else ends the process tree.
+
+                 command ended                     grace period over
+    RUNNING ────────────────────► CLEARING ────────────────────────┐
+       │                              ▲                            ▼
+       │ a limit, a SIGTERM           │ command ended           KILLING ──► OVER
+       ├─────────► ENDING ────────────┘                            ▲   no process is left
+       │              │ grace period over, or a second reason      │
+       └──────────────┴────────────────────────────────────────────┘
+         kills at once: a second interrupt, the front process died, the kill switch, a SIGKILL
+
+SIGTERM and SIGKILL are agent signals here, to the whole session.
+
+The first interrupt is no state here: the front process decides which signal the command gets, and
+reports it. The interrupt decides the exit status and closes approval requests.
+
+Pure: events go in, steps come out (session/ending.py carries them out).
+"""
+
+from __future__ import annotations
+
+import errno
+
+from sigwrap import errors
+from sigwrap.bare import Enum, NamedTuple
+from sigwrap.bare.signal import SIGKILL, SIGTERM
+from sigwrap.policy.judge.signals import signal_name
+
+LEFTOVERS_GRACE_S = 2.0
+
+
+class _State(Enum):
+    RUNNING = "running"
+    ENDING = "ending"
+    CLEARING = "clearing"
+    KILLING = "killing"
+    OVER = "over"
+
+
+# Events
+
+
+class CommandNotExecuted(NamedTuple):
+    errno: int
+    why: str
+
+
+class CommandEnded(NamedTuple):
+    exit_code: int | None
+    signal: int | None  # that killed it
+
+
+class Interrupted(NamedTuple):
+    """SIGINT, SIGTERM, SIGHUP or SIGQUIT reached sigwrap for the first time."""
+
+    signal: int
+
+
+class Withdrawn(NamedTuple):
+    """The interrupt was for the command alone."""
+
+
+class LimitReached(NamedTuple):
+    limit: str
+    maximum: int | float
+    why: str
+    used: int | float | None = None  # None if unknown
+
+
+class TerminationDemanded(NamedTuple):
+    """An agent signal asks to end the run."""
+
+    why: str
+    is_for_budget: bool = False  # it follows SIGBUDGET
+
+
+class KillDemanded(NamedTuple):
+    """Kill at once: a second interrupt, the grace period ended, or the front process died."""
+
+    why: str
+
+
+class SwitchedOff(NamedTuple):
+    """The kill switch is on: kill at once, and grant nothing more."""
+
+    reason: str
+    by: str
+    since_ns: int
+
+
+class GraceOver(NamedTuple):
+    """The time of the last Wait has passed."""
+
+
+class NoProcessLeft(NamedTuple):
+    pass
+
+
+Happening = (
+    CommandNotExecuted
+    | CommandEnded
+    | Interrupted
+    | Withdrawn
+    | LimitReached
+    | TerminationDemanded
+    | KillDemanded
+    | SwitchedOff
+    | GraceOver
+    | NoProcessLeft
+)
+
+
+# Steps
+
+
+class RecordLimit(NamedTuple):
+    reached: LimitReached
+
+
+class SignalBudget(NamedTuple):
+    """Send SIGBUDGET for a limit. A SIGTERM follows, which ends the run as the steps here do."""
+
+    reached: LimitReached
+
+
+class RecordEscalation(NamedTuple):
+    why: str
+
+
+class RecordKillSwitch(NamedTuple):
+    switched: SwitchedOff
+
+
+class GrantNothing(NamedTuple):
+    """Deny every request from now on."""
+
+
+class StopAsking(NamedTuple):
+    """Deny open approval requests. A waiting caller may block the signal that should end it."""
+
+    why: str
+
+
+class AskAgain(NamedTuple):
+    """Allow approval requests again."""
+
+
+class LetRun(NamedTuple):
+    """Thaw a frozen tree and release held execs: they could not end otherwise."""
+
+
+class FreezeAgain(NamedTuple):
+    """Freeze the tree again that LetRun thawed: the run goes on after all."""
+
+
+class TerminateCommand(NamedTuple):
+    pass
+
+
+class TerminateDescendants(NamedTuple):
+    pass
+
+
+class Wait(NamedTuple):
+    """Wait until GraceOver. Replaces an earlier Wait."""
+
+    seconds: float
+
+
+class KillTree(NamedTuple):
+    """Kill the whole tree, and let no process fork."""
+
+
+Step = (
+    RecordLimit
+    | SignalBudget
+    | RecordEscalation
+    | RecordKillSwitch
+    | GrantNothing
+    | StopAsking
+    | AskAgain
+    | LetRun
+    | FreezeAgain
+    | TerminateCommand
+    | TerminateDescendants
+    | Wait
+    | KillTree
+)
+
+
+class RunEnd:
+    def __init__(self, *, grace_s: float) -> None:
+        self._grace_s = grace_s
+        self._state = _State.RUNNING
+        self._interrupted_by = 0
+        self._limit: LimitReached | None = None
+        self._terminated: TerminationDemanded | None = None
+        self._killed_because = ""
+        self._is_killed = False  # before the command ended
+        self._switched: SwitchedOff | None = None
+        self._not_executed: CommandNotExecuted | None = None
+        self._ended: CommandEnded | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self._state is _State.OVER
+
+    @property
+    def kills(self) -> bool:
+        return self._state is _State.KILLING
+
+    @property
+    def command_has_ended(self) -> bool:
+        return self._ended is not None
+
+    def will_end(self, reached: LimitReached) -> None:
+        """Note the limit while the request that reached it is being denied. LimitReached follows.
+        Whatever the command does until then counts as the limit's effect."""
+        if self._state is _State.RUNNING and not self._interrupted_by:
+            self._limit = reached
+
+    def on(self, happening: Happening) -> tuple[Step, ...]:
+        if isinstance(happening, Interrupted):
+            # An interrupt may be reported after the end. It is still the reason for it.
+            self._interrupted_by = happening.signal
+        if self._state is _State.OVER:
+            return ()
+        match happening:
+            case CommandNotExecuted():
+                self._not_executed = happening
+                return ()
+            case CommandEnded():
+                return self._command_ended(happening)
+            case Interrupted():
+                return (StopAsking("sigwrap was interrupted"), LetRun())
+            case Withdrawn():
+                self._interrupted_by = 0
+                return (AskAgain(), FreezeAgain()) if self._state is _State.RUNNING else ()
+            case LimitReached():
+                return self._limit_reached(happening)
+            case TerminationDemanded():
+                return self._termination_demanded(happening)
+            case KillDemanded():
+                self._killed_because = happening.why
+                self._is_killed = self._ended is None
+                return (RecordEscalation(happening.why), *self._kill())
+            case SwitchedOff():
+                return self._switched_off(happening)
+            case GraceOver():
+                return self._kill() if self._state is not _State.KILLING else ()
+            case NoProcessLeft():
+                self._state = _State.OVER
+                return ()
+
+    def _command_ended(self, ended: CommandEnded) -> tuple[Step, ...]:
+        self._ended = ended
+        if self._state is _State.KILLING:
+            return ()
+        self._state = _State.CLEARING
+        return (TerminateDescendants(), LetRun(), Wait(LEFTOVERS_GRACE_S))
+
+    def _limit_reached(self, reached: LimitReached) -> tuple[Step, ...]:
+        if self._state is not _State.RUNNING:
+            return (RecordLimit(reached),) if reached is self._limit else ()
+        self._state = _State.ENDING
+        if not self._interrupted_by:
+            self._limit = reached
+        return (
+            RecordLimit(reached),
+            SignalBudget(reached),
+            *self._terminate("a limit was reached"),
+        )
+
+    def _termination_demanded(self, demanded: TerminationDemanded) -> tuple[Step, ...]:
+        if self._state is not _State.RUNNING:
+            return ()
+        self._state = _State.ENDING
+        if not self._interrupted_by:
+            self._terminated = demanded
+        return self._terminate("the session is ending")
+
+    def _terminate(self, why: str) -> tuple[Step, ...]:
+        return (StopAsking(why), TerminateCommand(), LetRun(), Wait(self._grace_s))
+
+    def _switched_off(self, switched: SwitchedOff) -> tuple[Step, ...]:
+        if self._switched is not None:
+            return ()
+        self._switched = switched
+        return (
+            RecordKillSwitch(switched),
+            StopAsking("the kill switch is on"),
+            GrantNothing(),
+            *self._kill(),
+        )
+
+    def _kill(self) -> tuple[Step, ...]:
+        self._state = _State.KILLING
+        return (KillTree(),)
+
+    # Results
+
+    @property
+    def not_executed(self) -> CommandNotExecuted | None:
+        return self._not_executed
+
+    @property
+    def reached_limit(self) -> LimitReached | None:
+        return self._limit
+
+    @property
+    def switched_off(self) -> SwitchedOff | None:
+        return self._switched
+
+    @property
+    def exit_status(self) -> int:
+        if self._switched is not None:
+            return errors.REFUSED
+        if self._limit is not None:
+            return errors.LIMIT_REACHED
+        if self._terminated is not None:
+            for_budget = self._terminated.is_for_budget
+            return errors.LIMIT_REACHED if for_budget else errors.INTERRUPTED
+        if self._interrupted_by:
+            return errors.INTERRUPTED
+        if self._not_executed is not None:
+            is_missing = self._not_executed.errno == errno.ENOENT
+            return errors.NOT_FOUND if is_missing else errors.NOT_EXECUTABLE
+        if self._ended is None:
+            return errors.REFUSED
+        if self._is_killed and self._ended.signal is None:  # it ended just before the kill
+            return errors.from_signal(SIGKILL)
+        if self._ended.signal is not None:
+            return errors.from_signal(self._ended.signal)
+        return self._ended.exit_code or 0
+
+    @property
+    def signal(self) -> int:
+        """Return the signal that ended the run, or 0 if the status says something else."""
+        if self._limit is not None or self._switched is not None:
+            return 0
+        if self._terminated is not None:
+            return 0 if self._terminated.is_for_budget else SIGTERM
+        if self._interrupted_by:
+            return self._interrupted_by
+        return 0 if self._ended is None else self._ended.signal or 0
+
+    @property
+    def reason(self) -> str:
+        if self._switched is not None:
+            why = f": {self._switched.reason}" if self._switched.reason else ""
+            return f"killed by the kill switch{why}"
+        if self._killed_because:
+            return f"killed: {self._killed_because}"
+        if self._limit is not None:
+            return self._limit.why
+        if self._terminated is not None:
+            return self._terminated.why
+        if self._interrupted_by:
+            return "interrupted"
+        if self._not_executed is not None:
+            return f"{errors.COMMAND_NOT_RUN}: {self._not_executed.why}"
+        if self._ended is not None and self._ended.signal is not None:
+            return f"the command died of {signal_name(self._ended.signal)}"
+        return errors.COMMAND_ENDED

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sigwrap.bare import Any, Enum, NamedTuple
+from sigwrap.front.interrupts import InterruptsEnd
+
+DEFAULT_POLICY = "agent-default"
+AGENTS = ("claude", "codex", "gemini")  # that have a preset (policy/presets.py)
+DEFAULT_GRACE_S = 10.0
+DEFAULT_APPROVAL_TIMEOUT_S = 300.0
+DEFAULT_UNATTENDED_TIMEOUT_S = 60.0
+DEFAULT_JOIN_IDLE_S = 600.0
+BELL = "bell"  # the terminal's bell, instead of a command that announces an approval request
+
+
+class Nested(Enum):
+    REFUSE = "refuse"
+    JOIN = "join"
+
+
+class ApprovalMode(Enum):
+    """Places where a user may answer approval requests."""
+
+    AUTO = "auto"  # the terminal, if there is one, and the control socket
+    TTY = "tty"
+    CONTROL = "control"
+    DENY = "deny"
+
+
+class Report(Enum):
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+def is_unattended(environment: Mapping[bytes, bytes]) -> bool:
+    """Return whether the environment is that of a CI job."""
+    return environment.get(b"CI", b"").lower() not in (b"", b"0", b"false")
+
+
+class RunSettings(NamedTuple):
+    command: tuple[str, ...]
+    policy: str = DEFAULT_POLICY
+    root: str = "."
+    approvals: ApprovalMode = ApprovalMode.AUTO
+    approval_timeout_s: float = DEFAULT_APPROVAL_TIMEOUT_S
+    unattended_timeout_s: float = DEFAULT_UNATTENDED_TIMEOUT_S
+    notify: str = ""
+    name: str = ""
+    store: str = ""
+    grace_s: float = DEFAULT_GRACE_S
+    report: Report = Report.AUTO
+    verbose: bool = False  # the report also has the counts and the head of the log
+    best_effort: bool = False
+    nested: Nested = Nested.REFUSE
+    durable: bool = False
+    interrupt: InterruptsEnd = InterruptsEnd.AUTO
+    die_by_signal: bool = False
+    ends_with_caller: bool = False
+    log_size_bytes: int = 0  # 0: the policy's limit
+    killswitch_url: str = ""  # empty: $SIGWRAP_KILLSWITCH_URL
+    killswitch_fail_closed: bool = False
+    profile: str = ""
+    preset: str = ""  # of an agent that is started by its name
+    join_name: str = ""
+    join_idle_s: float = DEFAULT_JOIN_IDLE_S
+    ready_fd: int = -1  # descriptor on which a joined session reports that it is ready
+    rules_digest: str = ""  # of its policy and profile, if these are files
+    door_fd: int = -1  # the listening socket for joining commands, already bound
+
+
+# Settings of a whole session, not of a command that joins it.
+_OF_THE_SESSION = (
+    *("policy", "root", "approvals", "approval_timeout_s", "unattended_timeout_s", "notify"),
+    *("grace_s", "best_effort"),
+    *("durable", "log_size_bytes", "killswitch_url", "killswitch_fail_closed", "profile"),
+)
+
+
+def as_json(settings: RunSettings) -> dict[str, object]:
+    return {
+        name: value.value if isinstance(value, Enum) else value
+        for name, value in settings._asdict().items()
+    }
+
+
+def from_json(fields: dict[str, Any]) -> RunSettings:
+    def restored(name: str, value: Any) -> Any:
+        default = RunSettings._field_defaults.get(name)
+        return type(default)(value) if isinstance(default, Enum) else value
+
+    restored_fields = {name: restored(name, value) for name, value in fields.items()}
+    return RunSettings(**{**restored_fields, "command": tuple(fields["command"])})
+
+
+def differing(ours: RunSettings, theirs: dict[str, Any]) -> str:
+    """Return the first setting that differs from a joining command's request. The policy always
+    counts, others only if they are not the default."""
+    own = as_json(ours)
+    for name in _OF_THE_SESSION:
+        asks = theirs.get(name)
+        default = as_json(RunSettings(command=()))[name]
+        if asks != own[name] and (name == "policy" or asks != default):
+            option = name.removesuffix("_s").removesuffix("_bytes").replace("_", "-")
+            return _with_option(option, own[name])
+    if theirs.get("rules_digest") != ours.rules_digest:
+        return f"with --policy {ours.policy} as it was when the session began"
+    return ""
+
+
+def _with_option(option: str, value: object) -> str:
+    if not value or value is True:
+        return f"{'with' if value else 'without'} --{option}"
+    return f"with --{option} {f'{value:g}' if isinstance(value, float) else value}"
