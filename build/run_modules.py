@@ -13,37 +13,24 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _PARTS = (
-    *("agent", "bare", "front", "linux", "mediate", "policy/judge", "protocols", "run"),
-    *("start", "store", "stub", "policy/language"),
+    *("agent", "approve", "bare", "control", "exec", "files", "front", "join", "kernel", "log"),
+    *("network", "record", "session", "signal", "start", "policy/judge", "policy/language"),
 )
 _MODULES = (
-    *("amounts", "calls", "errors", "escape", "events", "forward", "nearest"),
-    *("platform", "status", "outcomes", "cli/__init__", "cli/main", "cli/run"),
-    *("cli/run_options", "cli/output", "cli/note_in_time", "cli/forward", "cli/stub"),
+    *("amounts", "calls", "errors", "events", "machine", "outcomes", "text"),
+    *("cli/__init__", "cli/main", "cli/run", "cli/run_options", "cli/output"),
+    *("cli/note_in_time", "cli/forward", "cli/stub"),
     *("policy/__init__", "policy/problems", "policy/shipped"),
 )
 # Of these, what few runs import: it is packed, as everything else is.
 _SELDOM = (
-    *(
-        "join/joining",
-        "front/notifier",
-        "join/relay",
-    ),
-    *("kernel/peer", "control/activation", "control/remote_steps", "policy/language/lint"),
-    *(
-        "approve/control_client",
-        "join/fork_server",
-        "approve/control_protocol",
-        "control/activation",
-    ),
-    *("session/plan", "run/daemons", "run/joined", "control/remote_poll", "control/remote_switch"),
+    *("front/notifier", "join", "control/activation", "approve/control_client"),
+    *("control/remote_poll", "control/remote_steps", "control/remote_switch"),
     *("log/catalog", "log/maintenance", "log/reader", "log/shared_log"),
-    # Under a policy of the user's own, and those that have limits or audit files.
+    # Under a policy of the user's own, and those that have limits.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
-    *("policy/language/shapes", "policy/language/values"),
-    *("policy/language/yaml_text", "control/usage", "control/usage_watch"),
-    *("control/usage_limits", "files/judge", "mediate/file_facts", "linux/files/look"),
-    *("linux/files/asked", "files/handler", "kernel/sockets", "linux/sockets/tcp_diag"),
+    *("policy/language/shapes", "policy/language/lint", "policy/language/yaml_text"),
+    *("control/usage", "control/usage_limits", "control/usage_watch"),
 )
 _OTHER_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"

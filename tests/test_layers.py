@@ -12,163 +12,77 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted((ROOT / "sigwrap").rglob("*.py"))
+}
 
-# From the bottom up; a part may import those that its line names, and none below that line.
+# Pure modules know no kernel, no file and no clock. They import each other and what is pure below.
+PURE = {
+    *("text", "events", "calls", "outcomes", "policy", "agent", "hooks"),
+    *("exec.facts", "exec.judge", "exec.question", "exec.events"),
+    *("signal.facts", "signal.judge", "signal.rules", "network.judge", "files.judge"),
+    *("approve.questions", "control.usage_limits", "control.remote_steps"),
+    *("session.effects", "session.lineage", "session.run_end", "front.interrupts"),
+}
+BELOW_PURE = {"bare", "errors", "amounts", "machine"}
+# The rest, from the bottom up; a part may import pure modules, those that its line names, and none
+# below that line. The session has two parts: what the other folders use, and what uses them.
+USES_THE_FOLDERS = {
+    *("run", "session", "plan", "mediation", "walls", "launch", "ending", "children"),
+    "front_link",
+}
 MAY_IMPORT: dict[str, set[str]] = {
     "sigwrap": set(),  # the version
-    "hints": set(),
-    "bare": {"hints"},  # a run's part of the standard library
     "early": set(),
-    "quick_import": {"hints"},
+    "quick_import": set(),
     "isolation": set(),
-    "status": set(),
-    "amounts": {"bare"},
-    "escape": {"bare"},
-    "nearest": set(),
-    "errors": {"status"},
-    "tuples": {"hints"},
-    "events": {"bare", "hints", "errors", "tuples"},
-    "outcomes": {"events"},
-    "machine": set(),
-    "calls": {"bare", "hints", "tuples", "machine"},
-    "policy": {"bare", "hints", "amounts", "nearest", "errors", "escape", "tuples", "events"},
-    "agent": {"bare", "hints", "nearest", "errors", "escape", "tuples", "policy"},
-    # Pure: it knows no kernel, no file and no clock.
-    "mediate": {
-        "bare",
-        "hints",
-        "errors",
-        "escape",
-        "status",
-        "tuples",
-        "events",
-        "calls",
-        "policy",
+    "kernel": set(),
+    "exec.compiled": {"kernel"},
+    "log": {"kernel"},
+    "start": {"sigwrap", "quick_import", "kernel"},
+    "session": {"kernel", "exec.compiled", "log"},
+    "front": {"kernel", "start"},
+    "signal": {"kernel", "session"},
+    "files": {"kernel", "session", "signal"},
+    "record": {"sigwrap", "kernel", "start", "session"},
+    "exec": {"kernel", "exec.compiled", "log", "start", "session", "signal", "record"},
+    "network": {"kernel", "session", "signal"},
+    "approve": {"kernel", "log", "session", "front"},
+    "control": {"sigwrap", "kernel", "log", "session", "signal", "approve"},
+    "join": {"kernel", "start", "session", "front", "approve"},
+    "session.run": {
+        *("sigwrap", "kernel", "log", "start", "session", "front", "signal", "files", "record"),
+        *("exec", "network", "approve", "control", "join"),
     },
-    # Pure as well.
-    "hooks": {"bare", "hints", "errors", "escape", "tuples", "status", "policy", "mediate"},
-    "platform": {"bare", "hints", "mediate"},
-    "linux": {
-        "bare",
-        "hints",
-        "errors",
-        "tuples",
-        "events",
-        "calls",
-        "policy",
-        "mediate",
-        "platform",
-        "machine",
-    },
-    "store": {
-        "bare",
-        "hints",
-        "nearest",
-        "errors",
-        "escape",
-        "tuples",
-        "events",
-        "outcomes",
-        "linux",
-    },
-    "protocols": {"bare", "hints", "errors", "escape", "tuples", "linux"},
-    "start": {
-        "bare",
-        "quick_import",
-        "sigwrap",
-        "hints",
-        "nearest",
-        "errors",
-        "tuples",
-        "status",
-        "policy",
-        "linux",
-    },
-    "run": {
-        *("sigwrap", "bare", "hints", "tuples", "status", "escape", "errors", "events", "calls"),
-        *("start", "outcomes"),
-        *("linux", "policy", "agent", "store", "mediate", "protocols", "platform"),
-    },
-    "stub": {
-        "bare",
-        "status",
-        "escape",
-        "tuples",
-        "errors",
-        "events",
-        "start",
-        "linux",
-        "protocols",
-    },
-    "front": {
-        *("bare", "hints", "status", "escape", "tuples", "errors"),
-        *("start", "linux", "mediate", "protocols"),
-    },
-    "forward": {
-        "bare",
-        "status",
-        "escape",
-        "tuples",
-        "errors",
-        "start",
-        "linux",
-        "mediate",
-        "front",
-    },
-    "report": {
-        "nearest",
-        "outcomes",
-        "status",
-        "amounts",
-        "tuples",
-        "errors",
-        "escape",
-        "events",
-        "policy",
-        "store",
-    },
+    "report": {"log"},
     "doctor": {
-        *("bare", "hints", "status", "escape", "errors", "tuples", "policy", "platform"),
-        *("machine", "linux", "start", "store", "run", "front", "report"),
+        *("kernel", "exec.compiled", "log", "start", "session", "front", "exec", "approve"),
+        *("control", "session.run", "report"),
     },
-    "watch": {
-        *(
-            "outcomes",
-            "bare",
-            "hints",
-            "status",
-            "errors",
-            "escape",
-            "events",
-            "tuples",
-            "linux",
-            "start",
-        ),
-        *("store", "mediate", "policy", "protocols", "run", "report"),
-    },
+    "watch": {"kernel", "log", "start", "session", "front", "approve", "control", "report"},
     "cli": {
         *(
             "sigwrap",
-            "bare",
-            "hints",
-            "amounts",
-            "nearest",
-            "status",
-            "escape",
-            "errors",
-            "events",
-            "outcomes",
-            "tuples",
+            "kernel",
+            "log",
+            "start",
+            "session",
+            "front",
+            "exec",
+            "exec.compiled",
+            "record",
         ),
-        *("calls", "start", "linux", "policy", "agent", "store", "mediate", "protocols"),
-        *("platform", "run", "stub", "front", "forward", "report", "doctor", "hooks"),
-        "watch",
+        *("record", "approve", "control", "join", "session.run", "report", "doctor", "watch"),
     },
-    "__main__": {"hints", "bare", "early", "quick_import", "isolation", "status", "errors", "cli"},
+    "__main__": {"early", "quick_import", "isolation", "cli"},
 }
 
 SLOW_TO_IMPORT = {"typer", "yaml", "re2", "sqlite_utils", "rich", "asyncio"}
-ON_EVERY_START = ("linux", "store", "start", "mediate", "run", "front", "forward", "protocols")
+ON_EVERY_START = (
+    *("kernel", "log", "start", "session", "exec", "signal", "files", "record", "approve"),
+    *("control", "front"),
+)
 
 
 def test_the_table_itself_points_downward() -> None:
@@ -178,53 +92,64 @@ def test_the_table_itself_points_downward() -> None:
         below.add(part)
 
 
-@pytest.mark.parametrize("part", MAY_IMPORT)
-def test_a_part_imports_only_what_lies_below(part: str) -> None:
+def _part_of(module: str) -> str:
+    folder, _, name = module.removeprefix("sigwrap").removeprefix(".").partition(".")
+    if module == "sigwrap.exec":  # the extension, or the folder's docstring
+        name = "compiled"
+    if folder in PURE or f"{folder}.{name}" in PURE:
+        return "pure"
+    if f"{folder}.{name}" in MAY_IMPORT:
+        return f"{folder}.{name}"
+    if folder == "session" and name in USES_THE_FOLDERS:
+        return "session.run"
+    return folder or "sigwrap"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_what_lies_below(module: str) -> None:
     """Imports inside functions count: they are there for the start-up time, not to go upward."""
-    for module in _modules(part):
-        for line, imported in _imports(_parse(module)):
-            package, *inside = imported.split(".")
-            if package != "sigwrap":
-                continue
-            other = inside[0] if inside else "sigwrap"
-            where = f"{module.relative_to(ROOT)}:{line}: {part} imports {other}"
-            assert other == part or other in MAY_IMPORT[part], where
+    part = _part_of(module)
+    others = BELOW_PURE if part in BELOW_PURE else BELOW_PURE | {"pure"}
+    allowed = others | MAY_IMPORT.get(part, set()) | {part}
+    for line, imported in _run_time_imports(module):
+        if imported.split(".")[0] == "sigwrap":
+            other = _part_of(imported)
+            assert other in allowed, f"{module}:{line}: {part} imports {imported}"
 
 
 def test_every_part_has_its_line() -> None:
-    found = {path.stem for path in (ROOT / "sigwrap").glob("*.py")} - {"__init__"}
-    found |= {path.parent.name for path in (ROOT / "sigwrap").glob("*/__init__.py")}
-    assert found | {"sigwrap"} == set(MAY_IMPORT)
+    parts = {_part_of(module) for module in MODULES}
+    assert parts == {"pure", *BELOW_PURE, *MAY_IMPORT}
+    assert {name for name in PURE if f"sigwrap.{name}" not in MODULES} == set()
 
 
-@pytest.mark.parametrize("part", ON_EVERY_START)
-def test_a_part_of_every_start_imports_nothing_slow(part: str) -> None:
-    for module in _modules(part):
-        for line, imported in _imports(_parse(module), into_functions=False):
-            where = f"{module.relative_to(ROOT)}:{line}: {imported}"
-            assert imported.split(".")[0] not in SLOW_TO_IMPORT, where
+@pytest.mark.parametrize("folder", ON_EVERY_START)
+def test_a_folder_of_every_start_imports_nothing_slow(folder: str) -> None:
+    for module, path in MODULES.items():
+        if module.split(".")[1:2] == [folder]:
+            for line, imported in _imports(_parse(path), into_functions=False):
+                where = f"{module}:{line}: {imported}"
+                assert imported.split(".")[0] not in SLOW_TO_IMPORT, where
 
 
-def test_only_linux_uses_ctypes() -> None:
-    for module in (ROOT / "sigwrap").rglob("*.py"):
-        if "linux" not in module.parts:
-            for line, imported in _imports(_parse(module)):
-                assert imported != "ctypes", f"{module.relative_to(ROOT)}:{line}"
+def test_only_what_calls_the_kernel_uses_ctypes() -> None:
+    others = {"sigwrap.network.duplicate", "sigwrap.exec.content", "sigwrap.start.own_code"}
+    for module, path in MODULES.items():
+        if not module.startswith("sigwrap.kernel.") and module not in others:
+            for line, imported in _imports(_parse(path)):
+                assert imported != "ctypes", f"{module}:{line}"
 
 
-PURE = ("calls", "tuples", "events", "policy", "agent", "mediate", "hooks", "platform")
 THE_WORLD = {
     *("os", "io", "time", "datetime", "random", "secrets", "socket", "select", "selectors"),
     *("fcntl", "ctypes", "pathlib", "shutil", "tempfile", "subprocess", "threading", "resource"),
 }
 
 
-@pytest.mark.parametrize("part", PURE)
-def test_a_pure_part_knows_no_kernel_no_file_and_no_clock(part: str) -> None:
-    for module in _modules(part):
-        for line, imported in _imports(_parse(module)):
-            where = f"{module.relative_to(ROOT)}:{line}: {imported}"
-            assert imported.split(".")[0] not in THE_WORLD, where
+@pytest.mark.parametrize("module", [each for each in MODULES if _part_of(each) == "pure"])
+def test_a_pure_module_knows_no_kernel_no_file_and_no_clock(module: str) -> None:
+    for line, imported in _imports(_parse(MODULES[module])):
+        assert imported.split(".")[0] not in THE_WORLD, f"{module}:{line}: {imported}"
 
 
 def test_only_the_performer_answers_a_notification() -> None:
@@ -232,7 +157,7 @@ def test_only_the_performer_answers_a_notification() -> None:
     answers = {"resume", "fail", "succeed"}
     found = {
         str(module.relative_to(ROOT / "sigwrap"))
-        for module in (ROOT / "sigwrap" / "run").rglob("*.py")
+        for module in MODULES.values()
         for call in ast.walk(_parse(module))
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
@@ -254,35 +179,27 @@ def test_a_run_does_not_import_what_reads_the_command_line() -> None:
     assert done.stdout == "[]\n"
 
 
-def _type_checking(tree: ast.Module) -> Iterator[ast.Module]:
-    """Yield what is imported for type checkers alone."""
-    for node in tree.body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            yield ast.Module(body=node.body, type_ignores=[])
-
-
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    names = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in (ROOT / "sigwrap").rglob("*.py")
+    imported = {
+        name: {each for _, each in _run_time_imports(name) if each in MODULES} - {name}
+        for name in MODULES
     }
-    imported: dict[str, set[str]] = {}
-    for name, path in names.items():
-        tree = _parse(path)
-        found = {each for _, each in _imports(tree)}
-        if name.startswith("sigwrap.run."):  # a part names the session's type, and doesn't load it
-            found -= {each for block in _type_checking(tree) for _, each in _imports(block)}
-        imported[name] = {each if each in names else each.rpartition(".")[0] for each in found} - {
-            name
-        }
     graphlib.TopologicalSorter(imported).prepare()  # CycleError names the modules
 
 
-def _modules(part: str) -> list[Path]:
-    if part == "sigwrap":
-        return [ROOT / "sigwrap" / "__init__.py"]
-    folder = ROOT / "sigwrap" / part
-    return sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
+def _run_time_imports(module: str) -> Iterator[tuple[int, str]]:
+    """Leave out what only type checkers import: a part names the session's type, for example."""
+    tree = _parse(MODULES[module])
+    skipped = {
+        each for block in _type_checking(tree) for each in _imports(block, into_functions=False)
+    }
+    return (each for each in _imports(tree) if each not in skipped)
+
+
+def _type_checking(tree: ast.Module) -> Iterator[ast.Module]:
+    for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield ast.Module(body=node.body, type_ignores=[])
 
 
 def _parse(module: Path) -> ast.Module:
@@ -296,11 +213,10 @@ def _imports(node: ast.AST, *, into_functions: bool = True) -> Iterator[tuple[in
                 yield from ((child.lineno, alias.name) for alias in child.names)
             case ast.ImportFrom():
                 assert child.level == 0 and child.module, "no relative imports"
-                if child.module == "sigwrap":
-                    for alias in child.names:
-                        yield child.lineno, f"sigwrap.{alias.name}"
-                else:
-                    yield child.lineno, child.module
+                for alias in child.names:
+                    whole = f"{child.module}.{alias.name}"
+                    is_module = whole in MODULES or child.module == "sigwrap"
+                    yield child.lineno, whole if is_module else child.module
             case ast.FunctionDef() if not into_functions:
                 pass
             case ast.If(test=ast.Name(id="TYPE_CHECKING")) if not into_functions:

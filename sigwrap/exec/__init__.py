@@ -14,7 +14,6 @@ verify        follows an exec to its exec stop, and compares the loaded image
 traced        the same for a caller that another process traces
 tracing       who traces a caller, and how far its exec has got
 replacements  prepares a program that runs in place of the command
-restage       puts another command into the caller's own call
 repeated      plain files that have run before, without a new judgement
 compiled      calls _repeated.c, which does that in C
 """

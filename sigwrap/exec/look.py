@@ -11,12 +11,12 @@ from sigwrap.exec.asked import Asked, Environment, ExecRefused
 from sigwrap.exec.commands import DEFAULT_PATH, Ours
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts, Unseen, not_dumpable, pointing_nowhere
-from sigwrap.exec.restage import Variables
 from sigwrap.exec.tracing import tracer_of
 from sigwrap.exec.verify import Tracee
 from sigwrap.kernel import proc_files
 from sigwrap.kernel.memory import Memory, Unreadable
 from sigwrap.kernel.paths import Caller, MayWait, path_of
+from sigwrap.kernel.restage import Variables
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.policy.judge.match import UNTOLD_BELOW
 from sigwrap.record.recording import Recording

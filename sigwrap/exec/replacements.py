@@ -14,18 +14,18 @@ from sigwrap.exec.asked import Asked, ExecRefused
 from sigwrap.exec.content import command_line
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.look import ExecHoldings, Found, resolve_replacement
-from sigwrap.exec.restage import (
+from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel.file_state import Inode, inode_of_descriptor
+from sigwrap.kernel.memory import Unreadable, may_be_served
+from sigwrap.kernel.paths import AT_FDCWD, MayWait, open_known
+from sigwrap.kernel.ptrace import ERESTARTNOINTR
+from sigwrap.kernel.restage import (
     NoHostValue,
     Redirection,
     objection_to,
     takes_from_the_host,
     variables_for,
 )
-from sigwrap.kernel import proc_files, procfs
-from sigwrap.kernel.file_state import Inode, inode_of_descriptor
-from sigwrap.kernel.memory import Unreadable, may_be_served
-from sigwrap.kernel.paths import AT_FDCWD, MayWait, open_known
-from sigwrap.kernel.ptrace import ERESTARTNOINTR
 from sigwrap.machine import IS_AARCH64, IS_X86_64
 from sigwrap.policy.judge.request import Program, Via
 from sigwrap.record.recordings import Expected, Recordings, stub_line, stub_variables

@@ -22,12 +22,12 @@ from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.calls import EXECS
 from sigwrap.errors import KernelError
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.restage import Redirection, Variables, add_to_new_image, keep_from_core
 from sigwrap.exec.tracing import tracer_of
 from sigwrap.kernel import proc_files, procfs, ptrace
 from sigwrap.kernel.file_state import place_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.ptrace import Gone, NotTraceable
+from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, keep_from_core
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.session.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
 from sigwrap.session.loop import Done, Late, Outcome, Raised

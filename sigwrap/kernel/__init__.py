@@ -6,6 +6,7 @@ seccomp      installs the filter, and makes the listener's calls
 bpf          the filter as a program, from the table of calls
 landlock     the Landlock domain: keeps signals inside, and enforces file rules
 ptrace       stops another thread, reads and changes its registers, and releases it
+restage      puts another command and environment into a caller's own exec
 pidfd        signals a process by its pidfd, sees its end, and duplicates its descriptors
 proc_files   files below a /proc that no process can mount over
 procfs       facts about a process from /proc

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 
 import sigwrap
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, socket
-from sigwrap.exec.restage import Variables
 from sigwrap.kernel.descriptors import widen_pipe
 from sigwrap.kernel.file_state import Inode, inode_of, kind_of
 from sigwrap.kernel.pidfd import let_go, refuse_descriptors
 from sigwrap.kernel.ptrace import take_descriptor
+from sigwrap.kernel.restage import Variables
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.record.frames import MAX_PAYLOAD_BYTES, STUB_VARIABLE
 from sigwrap.record.recording import Recording
