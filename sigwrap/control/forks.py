@@ -27,7 +27,7 @@ from sigwrap.session.effects import (
     Unrecorded,
 )
 from sigwrap.session.lineage import Headcount, Process
-from sigwrap.session.perform import Scope
+from sigwrap.session.perform import Request
 from sigwrap.signal.targets import refresh_comm
 
 if TYPE_CHECKING:
@@ -71,24 +71,24 @@ class Forks:
             now_s=time.monotonic(),
         )
         steps = self._mediator.mediate(facts)
-        self._performer.begin(Scope(notification, process, syscall, steps))
+        self._performer.begin(Request(notification, process, syscall, steps))
 
-    def _continue_fork(self, scope: Scope, effect: ContinueFork) -> None:
+    def _continue_fork(self, request: Request, effect: ContinueFork) -> None:
         if len(self._pending) >= self._next_cleanup_at:
             self._forget_arrived()
             self._next_cleanup_at = 2 * len(self._pending) + _KEPT
-        self._pending[scope.tid] = _Pending(effect.parent, time.monotonic())
-        self._restarts.expects_ends(scope.process.pid)
-        self._performer.let_go_on(scope, effect, Unrecorded.FORK_IS_FREE)
+        self._pending[request.tid] = _Pending(effect.parent, time.monotonic())
+        self._restarts.expects_ends(request.process.pid)
+        self._performer.let_go_on(request, effect, Unrecorded.FORK_IS_FREE)
 
-    def _count_children(self, _scope: Scope, effect: CountChildren) -> Counted:
+    def _count_children(self, _request: Request, effect: CountChildren) -> Counted:
         started_s = time.monotonic()
         self._forget_arrived()
         pending = sum(each.parent is effect.parent for each in self._pending.values())
         number = len(linux_process.children(effect.parent.pid)) + pending
         return Counted(number, started_s, time.monotonic())
 
-    def _count_tree(self, _scope: Scope, _effect: CountTree) -> Counted:
+    def _count_tree(self, _request: Request, _effect: CountTree) -> Counted:
         started_s = time.monotonic()
         self._forget_arrived()
         number = linux_process.count_descendants(os.getpid()) + len(self._pending)

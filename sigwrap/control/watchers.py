@@ -63,7 +63,7 @@ class Watchers:
         source = f"rule {escalation.rule} of {self._policy}"
         self._raise(_Kind(AgentSignal.SIGPOLICY, source), escalation.what)
 
-    def on_exec(self, _scope: object, effect: TellWatchers) -> None:
+    def on_exec(self, _request: object, effect: TellWatchers) -> None:
         if self._same_execs is not None:
             self._look_for_loop(self._same_execs, effect.facts, time.monotonic())
         # The policy itself chose a replacement, and no profile has it.

@@ -40,7 +40,7 @@ from sigwrap.session.effects import (
 )
 from sigwrap.session.lineage import Process, WouldFail
 from sigwrap.session.loop import Done, Outcome
-from sigwrap.session.perform import PAUSED, CallerGone, InWorker, Scope
+from sigwrap.session.perform import PAUSED, CallerGone, InWorker, Request
 from sigwrap.signal.targets import refresh_comm
 
 if TYPE_CHECKING:
@@ -120,38 +120,38 @@ class Execs:
         steps = let_ask() if only_asks(notification, syscall) else self.mediator.mediate()
         held = ExecHoldings(self)
         self._performer.begin(
-            Scope(notification, process, syscall, steps, family=self, holdings=held)
+            Request(notification, process, syscall, steps, family=self, holdings=held)
         )
 
     def begin_mount(self, notification: Notification, process: Process, syscall: str) -> None:
         expect_served_memory()
-        self._performer.begin(Scope(notification, process, syscall, _let_mount()))
+        self._performer.begin(Request(notification, process, syscall, _let_mount()))
 
     # Facts
 
-    def look(self, scope: Scope, *, may_wait: bool) -> Looked:
+    def look(self, request: Request, *, may_wait: bool) -> Looked:
         """Look at the caller's exec. Raises MayWait."""
-        process, syscall = scope.process, scope.syscall
-        return look(scope.notification, process, syscall, self.ours, may_wait=may_wait)
+        process, syscall = request.process, request.syscall
+        return look(request.notification, process, syscall, self.ours, may_wait=may_wait)
 
-    def facts(self, scope: Scope, seen: Looked) -> ExecFacts | Unseen | WouldFail:
-        held: ExecHoldings = scope.holdings
+    def facts(self, request: Request, seen: Looked) -> ExecFacts | Unseen | WouldFail:
+        held: ExecHoldings = request.holdings
         if held.executable is not None:  # from an earlier look
             held.executable.close()
             held.executable = None
         if not isinstance(seen, Seen):
             return seen
         held.asked, held.executable = asked, executable = seen
-        process = scope.process
+        process = request.process
         expected = self._recordings.expected_of(process)
         if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
             held.expected = expected
         refresh_comm(process)
         held.facts = facts = ExecFacts(
             process,
-            scope.syscall,
+            request.syscall,
             os.fsdecode(asked.path),
-            folder_of(scope.tid, process.pid, self.ours),
+            folder_of(request.tid, process.pid, self.ours),
             asked.truncated,
             executable.programs,
             executable.here,
@@ -161,7 +161,7 @@ class Execs:
             executable.scripts,
             executable.script_wraps,
         )
-        self._performer.check_again(scope)
+        self._performer.check_again(request)
         self._recordings.forget(process)  # a stub that makes another exec is no stub any more
         return facts
 
@@ -169,8 +169,8 @@ class Execs:
         if isinstance(seen, Seen):
             seen.executable.close()
 
-    def stalled(self, scope: Scope, why: str) -> Unseen:
-        return stalled(scope.process, scope.syscall, why)
+    def stalled(self, request: Request, why: str) -> Unseen:
+        return stalled(request.process, request.syscall, why)
 
     def _crowd(self, process: Process) -> Crowd:
         if not self._counts_crowd:
@@ -180,8 +180,8 @@ class Execs:
 
     # Effects
 
-    def _take_digests(self, scope: Scope, _effect: TakeDigests) -> object:
-        held: ExecHoldings = scope.holdings
+    def _take_digests(self, request: Request, _effect: TakeDigests) -> object:
+        held: ExecHoldings = request.holdings
         facts, executable = held.facts, held.executable
         assert facts is not None and executable is not None, "looked at before"
         if not executable.put_off_digests(lambda: self.mediator.look_over(facts)):
@@ -204,80 +204,80 @@ class Execs:
 
         return InWorker(work, then, lambda _late: executable.close())
 
-    def _hold(self, scope: Scope, _effect: Hold) -> object:
-        self._performer.check(scope)
-        self.turns.begun(scope.holdings)
+    def _hold(self, request: Request, _effect: Hold) -> object:
+        self._performer.check(request)
+        self.turns.begun(request.holdings)
         try:
-            scope.holdings.tracee = self.tracer.hold(scope)
+            request.holdings.tracee = self.tracer.hold(request)
         except Gone as gone:
             raise CallerGone from gone
         except NotTraceable:
-            return self._hold_its_tracer(scope)
+            return self._hold_its_tracer(request)
         return Held.YES
 
-    def _hold_its_tracer(self, scope: Scope) -> object:
-        tid = tracer_of(scope.tid)
+    def _hold_its_tracer(self, request: Request) -> object:
+        tid = tracer_of(request.tid)
         if not tid:  # the tracer has just ended, or there was none
-            return self._hold_again(scope)
+            return self._hold_again(request)
         if tid == os.getpid():  # by PTRACE_TRACEME; sigwrap releases it at its next stop
             return CannotHold(_TRACED_BY_US)
         process = self._processes.of_thread(tid)
-        if process is not None and scope.holdings.executable.is_read_slowly():
+        if process is not None and request.holdings.executable.is_read_slowly():
             held: object = CannotHold(_READ_SLOWLY)
         elif process is not None:
-            held = self._traced.hold(scope, tid, process)
-        elif tracer_of(scope.tid) == tid:
+            held = self._traced.hold(request, tid, process)
+        elif tracer_of(request.tid) == tid:
             held = Held.NO
         else:  # the tracer has just ended
-            return self._performer.wake_at(time.monotonic(), scope, Held.AGAIN)
+            return self._performer.wake_at(time.monotonic(), request, Held.AGAIN)
         is_unverified = held is Held.NO or isinstance(held, CannotHold)
-        if is_unverified and len(procfs.threads(scope.process.pid)) > 1:
+        if is_unverified and len(procfs.threads(request.process.pid)) > 1:
             # PTRACE_SEIZE of another thread would wait until this exec is over.
             return CannotHold(_THREADS, may_run=False)
         return held
 
-    def _hold_again(self, scope: Scope) -> object:
+    def _hold_again(self, request: Request) -> object:
         try:
-            scope.holdings.tracee = self.tracer.hold(scope)
+            request.holdings.tracee = self.tracer.hold(request)
         except Gone as gone:
             raise CallerGone from gone
         except NotTraceable:
-            if not tracer_of(scope.tid):
-                self._performer.check_again(scope)
+            if not tracer_of(request.tid):
+                self._performer.check_again(request)
                 return Held.NOT_DUMPABLE
             # Another process has just begun to trace it.
-            return self._performer.wake_at(time.monotonic(), scope, Held.AGAIN)
+            return self._performer.wake_at(time.monotonic(), request, Held.AGAIN)
         return Held.YES
 
-    def _verify_then_continue(self, scope: Scope, effect: VerifyThenContinue) -> object:
-        held: ExecHoldings = scope.holdings
+    def _verify_then_continue(self, request: Request, effect: VerifyThenContinue) -> object:
+        held: ExecHoldings = request.holdings
         tracee = held.tracee
         assert tracee is not None, "held before"
         if effect.image is Image.ASKED:
             assert held.executable is not None, "judged before"
             tracee.judged = held.executable
-            self._becomes_another(scope, held.executable.programs[0].argv)
+            self._becomes_another(request, held.executable.programs[0].argv)
         else:
             tracee.judged = held.replacement
             tracee.variables = held.variables
             tracee.at_exec_stop = held.at_exec_stop
             tracee.may_dump_core = not held.holds_secret
-            self._becomes_another(scope, (held.name,))
+            self._becomes_another(request, (held.name,))
         held.goes_on = True
-        self.tracer.go_on(tracee, lambda: self._performer.let_go_on(scope, effect))
+        self.tracer.go_on(tracee, lambda: self._performer.let_go_on(request, effect))
         return PAUSED
 
-    def _continue_watched(self, scope: Scope, effect: ContinueWatched) -> object:
-        executable = scope.holdings.executable
-        self._becomes_another(scope, executable.programs[0].argv)
-        if scope.holdings.let_tracer_go is None:
-            self._processes.loads_unseen(scope.process)
-            self._performer.let_go_on(scope, effect)
+    def _continue_watched(self, request: Request, effect: ContinueWatched) -> object:
+        executable = request.holdings.executable
+        self._becomes_another(request, executable.programs[0].argv)
+        if request.holdings.let_tracer_go is None:
+            self._processes.loads_unseen(request.process)
+            self._performer.let_go_on(request, effect)
             return Ran()
-        self._traced.go_on(scope, executable, lambda: self._performer.let_go_on(scope, effect))
+        self._traced.go_on(request, executable, lambda: self._performer.let_go_on(request, effect))
         return PAUSED
 
-    def _becomes_another(self, scope: Scope, argv: tuple[str, ...]) -> None:
-        scope.process.becomes_another(cut_words(argv))
+    def _becomes_another(self, request: Request, argv: tuple[str, ...]) -> None:
+        request.process.becomes_another(cut_words(argv))
         if self._refused is not None:
-            self._refused.goes_on(scope.process, argv, scope.holdings.facts.cwd)
+            self._refused.goes_on(request.process, argv, request.holdings.facts.cwd)

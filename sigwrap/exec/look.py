@@ -29,7 +29,7 @@ from sigwrap.session.effects import (
     Whereabouts,
 )
 from sigwrap.session.lineage import Process, WouldFail
-from sigwrap.session.perform import Handler, Scope
+from sigwrap.session.perform import Handler, Request
 
 if TYPE_CHECKING:
     from sigwrap.exec.handler import Execs
@@ -172,28 +172,28 @@ def readings() -> dict[type, Handler]:
     }
 
 
-def _content(scope: Scope, effect: ReadContent) -> tuple[str, ...]:
-    return _executable(scope).read_content(effect.besides)
+def _content(request: Request, effect: ReadContent) -> tuple[str, ...]:
+    return _executable(request).read_content(effect.besides)
 
 
-def _environment(scope: Scope, effect: ReadEnvironment) -> str:
-    environment = _executable(scope).environment
+def _environment(request: Request, effect: ReadEnvironment) -> str:
+    environment = _executable(request).environment
     return "" if environment is None else environment.digest(stays=effect.stays)
 
 
-def _loaded(scope: Scope, effect: ReadLoaded) -> tuple[str, ...] | None:
-    environment = _executable(scope).environment
+def _loaded(request: Request, effect: ReadLoaded) -> tuple[str, ...] | None:
+    environment = _executable(request).environment
     return None if environment is None else environment.loaded(effect.names)
 
 
-def _whereabouts(scope: Scope, effect: ReadWhereabouts) -> Whereabouts:
+def _whereabouts(request: Request, effect: ReadWhereabouts) -> Whereabouts:
     del effect
-    is_traced = tracer_of(scope.tid) not in (0, os.getpid())
-    return _executable(scope).where.read()._replace(traced=is_traced)
+    is_traced = tracer_of(request.tid) not in (0, os.getpid())
+    return _executable(request).where.read()._replace(traced=is_traced)
 
 
-def _executable(scope: Scope) -> Executable:
-    executable: Executable | None = scope.holdings.executable
+def _executable(request: Request) -> Executable:
+    executable: Executable | None = request.holdings.executable
     assert executable is not None, "judged before"
     return executable
 
@@ -268,7 +268,7 @@ class ExecHoldings:
             if each is not None:
                 each.close()
         self.free_tracer()
-        # A tracee and its scope refer to each other, and both to this object.
+        # A tracee and its request refer to each other, and both to this object.
         self.asked = self.facts = self.executable = self.replacement = None
         self.replacement_argv = ()
         if self.recording is not None and not self.goes_on:

@@ -43,7 +43,7 @@ from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.session.diagnosis import cut_words
 from sigwrap.session.effects import Record
 from sigwrap.session.lineage import Image, Process
-from sigwrap.session.perform import Scope
+from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
     from sigwrap.exec.handler import Execs
@@ -220,10 +220,10 @@ class RepeatedExecs:
         holdings = ExecHoldings(self._execs)
         steps = self._mediator.goes_on(facts, held.entry[_RULE])
         tid = notification.tid
-        scope = Scope(
+        request = Request(
             notification, process, facts.syscall, steps, family=self._execs, holdings=holdings
         )
-        tracee = self._tracer.held_already(scope)
+        tracee = self._tracer.held_already(request)
         if not is_written:
             os.close(held.fd)
             tracee.is_refused = True
@@ -237,7 +237,7 @@ class RepeatedExecs:
                 os.close(held.fd)
             holdings.goes_on = True
             self._turns.begun(holdings)
-        self._performer.goes_on_already(scope, is_written=is_written)
+        self._performer.goes_on_already(request, is_written=is_written)
         if held.wait_status >= 0:
             self._session.children.on_waited([(tid, held.wait_status)])
 
@@ -245,9 +245,9 @@ class RepeatedExecs:
 
     def note(self, tracee: Tracee) -> None:
         """Remember a plain exec that has just run on the slow path."""
-        held: ExecHoldings = tracee.scope.holdings
+        held: ExecHoldings = tracee.request.holdings
         asked, facts, executable = held.asked, held.facts, held.executable
-        recorded = tracee.scope.recorded
+        recorded = tracee.request.recorded
         if asked is None or facts is None or executable is None or recorded is None:
             return
         if tracee.judged is not executable or asked.path in self._asking:

@@ -39,7 +39,7 @@ from sigwrap.session.effects import (
 )
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Outcome
-from sigwrap.session.perform import PAUSED, InWorker, Scope
+from sigwrap.session.perform import PAUSED, InWorker, Request
 from sigwrap.start.own_files import changed_stub_file
 
 if TYPE_CHECKING:
@@ -82,47 +82,47 @@ class Replacements:
             }
         )
 
-    def _prepare(self, scope: Scope, effect: Prepare) -> object:
+    def _prepare(self, request: Request, effect: Prepare) -> object:
         try:
-            return self._prepared(scope, effect)
+            return self._prepared(request, effect)
         except _FindLater as wanted:
-            return self._in_worker(scope, wanted, lambda: self._prepare(scope, effect))
+            return self._in_worker(request, wanted, lambda: self._prepare(request, effect))
 
-    def _prepare_stub_command(self, scope: Scope, effect: PrepareStubCommand) -> object:
+    def _prepare_stub_command(self, request: Request, effect: PrepareStubCommand) -> object:
         try:
-            return self._stub_command(scope)
+            return self._stub_command(request)
         except _FindLater as wanted:
-            again = lambda: self._prepare_stub_command(scope, effect)  # noqa: E731
-            return self._in_worker(scope, wanted, again)
+            again = lambda: self._prepare_stub_command(request, effect)  # noqa: E731
+            return self._in_worker(request, wanted, again)
 
     def _in_worker(
-        self, scope: Scope, wanted: _FindLater, prepare: Callable[[], object]
+        self, request: Request, wanted: _FindLater, prepare: Callable[[], object]
     ) -> InWorker:
         """Find the replacement in a worker, then prepare it from the start."""
-        held: ExecHoldings = scope.holdings
+        held: ExecHoldings = request.holdings
 
         def then(outcome: Outcome) -> object:
             held.found[wanted.command] = outcome.value if isinstance(outcome, Done) else None
-            scope.is_checked = False
+            request.is_checked = False
             return prepare()
 
         return InWorker(wanted.find, then, _close_found)
 
-    def _prepared(self, scope: Scope, effect: Prepare) -> Prepared | Unpreparable:
-        held: ExecHoldings = scope.holdings
-        redirect, pid = effect.redirect, scope.process.pid
+    def _prepared(self, request: Request, effect: Prepare) -> Prepared | Unpreparable:
+        held: ExecHoldings = request.holdings
+        redirect, pid = effect.redirect, request.process.pid
         held.sets_environment = redirect.via is Via.STUB
         host, given = self._environment.own, self._environment.given
         try:
-            held.variables = variables_for(redirect, host, given, self._session_of(scope))
+            held.variables = variables_for(redirect, host, given, self._session_of(request))
         except NoHostValue as missing:
             return Unpreparable(f"sigwrap has no {missing.name} in its environment")
         held.holds_secret = takes_from_the_host(redirect)
-        if held.holds_secret and (problem := objection_to(scope.tid)):
+        if held.holds_secret and (problem := objection_to(request.tid)):
             return Unpreparable(problem)
         held.name = effect.argv[0]  # even if a stub runs in its place
         argv = [os.fsencode(word) for word in effect.argv]
-        if problem := self._find_replacement(scope, redirect.command, argv):
+        if problem := self._find_replacement(request, redirect.command, argv):
             return Unpreparable(problem)
         assert held.replacement is not None
         shown = held.replacement.programs[0].path
@@ -138,33 +138,33 @@ class Replacements:
             if changed := changed_stub_file():
                 return Unpreparable(f"sigwrap's own file has changed: {changed}")
             program, line = stub_line(held.path, argv)
-            if problem := self._find_replacement(scope, program, line):
+            if problem := self._find_replacement(request, program, line):
                 return Unpreparable(f"for sigwrap's own program, {problem}")
             if not _has_room_for_a_stub(pid):
                 return Unpreparable("too few descriptors are free to record it")
             held.holds_secret = False  # the stub
             held.variables = stub_variables(procfs.ignored_signals(pid))
-            held.at_exec_stop = _noting(self._recordings, scope.process, expected)
+            held.at_exec_stop = _noting(self._recordings, request.process, expected)
         return Prepared(shown, effect.argv, held.replacement.readable)
 
-    def _stub_command(self, scope: Scope) -> Prepared | Unpreparable:
-        self._performer.check(scope)
-        held: ExecHoldings = scope.holdings
+    def _stub_command(self, request: Request) -> Prepared | Unpreparable:
+        self._performer.check(request)
+        held: ExecHoldings = request.holdings
         expected = held.expected
         assert expected is not None, "a stub's command"
         if changed := changed_stub_file():  # the stub has loaded it since
             return Unpreparable(f"sigwrap's own file has changed: {changed}")
         held.holds_secret = expected.is_secret
-        if held.holds_secret and (problem := objection_to(scope.tid)):
+        if held.holds_secret and (problem := objection_to(request.tid)):
             return Unpreparable(problem)
         path = os.fsdecode(expected.path)
-        if problem := self._find_replacement(scope, path, expected.argv):
+        if problem := self._find_replacement(request, path, expected.argv):
             return Unpreparable(problem)
         assert held.replacement is not None
         if held.replacement.inodes() != expected.inodes:
             return Unpreparable(f"its replacement is another file now: {path}")
         try:
-            held.recording = self._recordings.begin(scope.id, scope.process)
+            held.recording = self._recordings.begin(request.id, request.process)
         except OSError as failure:
             why = os.strerror(failure.errno or errno.EIO)
             return Unpreparable(f"its input and output can't be recorded: {why}")
@@ -174,19 +174,19 @@ class Replacements:
         held.name = argv[0]
         return Prepared(held.replacement.programs[0].path, argv, held.replacement.readable)
 
-    def _prepare_stub(self, scope: Scope, _effect: PrepareStub) -> object:
-        held: ExecHoldings = scope.holdings
+    def _prepare_stub(self, request: Request, _effect: PrepareStub) -> object:
+        held: ExecHoldings = request.holdings
         asked, executable = held.asked, held.executable
         assert asked is not None and executable is not None, "judged before"
-        scope.process.stub_attempts += 1
+        request.process.stub_attempts += 1
         if not (
             executable.is_elf
-            and _stub_can_make(asked, executable, scope.tid)
-            and scope.process.stub_attempts <= _STUB_ATTEMPTS
+            and _stub_can_make(asked, executable, request.tid)
+            and request.process.stub_attempts <= _STUB_ATTEMPTS
         ):
             return Unpreparable("a stub cannot make the same exec")
-        self._performer.check(scope)
-        notification_id = scope.id
+        self._performer.check(request)
+        notification_id = request.id
 
         def work() -> tuple[int, int]:
             file = make_file()
@@ -200,22 +200,22 @@ class Replacements:
             if not isinstance(outcome, Done):
                 return Unpreparable("its caller does not take the stub")
             file, held.descriptor = outcome.value
-            return self._stub(scope, asked, executable, file)
+            return self._stub(request, asked, executable, file)
 
         # In a worker: the caller itself installs the descriptor, when it next runs.
         return InWorker(work, then, lambda found: os.close(found[0]))
 
     def _stub(
-        self, scope: Scope, asked: Asked, executable: Executable, file: int
+        self, request: Request, asked: Asked, executable: Executable, file: int
     ) -> Prepared | Unpreparable:
-        held: ExecHoldings = scope.holdings
+        held: ExecHoldings = request.holdings
         held.name = os.fsdecode(NAME)
         held.replacement_argv = argv = [NAME, asked.path, *asked.argv]
         words = tuple(map(os.fsdecode, argv))
         program = Program(held.name, held.name, words)
         try:
             held.replacement = Executable.again(
-                scope.tid, scope.process.pid, file, (program,), command_line(argv), self._ours
+                request.tid, request.process.pid, file, (program,), command_line(argv), self._ours
             )
         except OSError as gone:
             os.close(file)
@@ -223,17 +223,17 @@ class Replacements:
         held.replacement.root = executable.root  # it opens no file there
         return Prepared(held.name, words, readable=True)
 
-    def _find_replacement(self, scope: Scope, command: str, argv: Sequence[bytes]) -> str:
+    def _find_replacement(self, request: Request, command: str, argv: Sequence[bytes]) -> str:
         """Return why there is no replacement, or "". Raises _FindLater."""
-        held: ExecHoldings = scope.holdings
+        held: ExecHoldings = request.holdings
         if held.replacement is not None:
             held.replacement.close()
             held.replacement = None
 
         def find(*, may_wait: bool = True) -> Found:
-            pid = scope.process.pid
+            pid = request.process.pid
             return resolve_replacement(
-                scope.tid, pid, command, list(argv), self._ours, may_wait=may_wait
+                request.tid, pid, command, list(argv), self._ours, may_wait=may_wait
             )
 
         try:
@@ -250,33 +250,33 @@ class Replacements:
             return f"its replacement would be another file than sigwrap's own: {command}"
         return ""
 
-    def _replace(self, scope: Scope, effect: Replace) -> object:
-        held: ExecHoldings = scope.holdings
+    def _replace(self, request: Request, effect: Replace) -> object:
+        held: ExecHoldings = request.holdings
         tracee, asked = held.tracee, held.asked
         assert tracee is not None and asked is not None, "held and prepared before"
         # If the environment is set at the exec stop, the call itself has an empty one.
         environment: list[bytes] | None = [] if held.sets_environment else None
         redirection = Redirection(
-            scope.notification,
+            request.notification,
             held.path,
             held.replacement_argv,
             environment,
             asked.environment_at,
             held.descriptor,
         )
-        scope.process.comm_is_current = False
+        request.process.comm_is_current = False
         self._tracer.restart(
             tracee,
             redirection,
-            lambda: self._performer.restart(scope, effect, ERESTARTNOINTR),
+            lambda: self._performer.restart(request, effect, ERESTARTNOINTR),
         )
         return PAUSED
 
-    def _session_of(self, scope: Scope) -> bytes:
-        asked: Asked | None = scope.holdings.asked
+    def _session_of(self, request: Request) -> bytes:
+        asked: Asked | None = request.holdings.asked
         assert asked is not None, "what is redirected was looked at"
         try:
-            return asked.variable(scope.tid, b"SIGWRAP_SESSION") or b""
+            return asked.variable(request.tid, b"SIGWRAP_SESSION") or b""
         except MayWait:
             return b""
 

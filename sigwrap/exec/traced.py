@@ -35,7 +35,7 @@ from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.ptrace import Gone, NotTraceable
 from sigwrap.session.effects import CannotHold, ExecOutcome, Held, LoadedOther, Ran
 from sigwrap.session.lineage import Process
-from sigwrap.session.perform import PAUSED, Scope
+from sigwrap.session.perform import PAUSED, Request
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -52,13 +52,13 @@ _TAKES_AT_MOST_S = 10.0
 
 
 class _Tracer:
-    __slots__ = ("is_ending", "is_stopped", "process", "scopes", "signal", "tid", "waiting")
+    __slots__ = ("is_ending", "is_stopped", "process", "requests", "signal", "tid", "waiting")
 
     def __init__(self, tid: int, process: Process) -> None:
         self.tid = tid
         self.process = process
-        self.scopes: set[Scope] = set()  # the execs for which it is stopped
-        self.waiting: list[Scope] = []  # for its stop or end
+        self.requests: set[Request] = set()  # the execs for which it is stopped
+        self.waiting: list[Request] = []  # for its stop or end
         self.is_stopped = False
         self.is_ending = False
         self.signal = 0  # which it was about to get when it stopped
@@ -78,10 +78,10 @@ class _Tracer:
 
 
 class _Exec:
-    __slots__ = ("is_over", "judged", "pause_s", "scope", "tracer", "until_s")
+    __slots__ = ("is_over", "judged", "pause_s", "request", "tracer", "until_s")
 
-    def __init__(self, scope: Scope, judged: Executable, tracer: _Tracer) -> None:
-        self.scope = scope
+    def __init__(self, request: Request, judged: Executable, tracer: _Tracer) -> None:
+        self.request = request
         self.judged = judged
         self.tracer = tracer
         self.until_s = time.monotonic() + _TAKES_AT_MOST_S
@@ -97,47 +97,47 @@ class TracedExecs:
         self._restarts = mediation.restarts
         self._processes = session.processes
         self._tracers: dict[int, _Tracer] = {}  # by thread id
-        self._tracer_of: dict[Scope, _Tracer] = {}
-        self._execs: dict[Scope, _Exec] = {}  # execs that go on
+        self._tracer_of: dict[Request, _Tracer] = {}
+        self._execs: dict[Request, _Exec] = {}  # execs that go on
 
-    def hold(self, scope: Scope, tid: int, process: Process) -> object:
+    def hold(self, request: Request, tid: int, process: Process) -> object:
         """Keep the tracer `tid` from running: the reply to Hold, or PAUSED."""
-        problem = why_it_cannot_wait(scope.tid, scope.process)
+        problem = why_it_cannot_wait(request.tid, request.process)
         if problem:
             return CannotHold(problem)
         tracer = self._tracers.get(tid)
         if tracer is None:
             if self._turns.is_busy(process):
-                self._turns.wait_behind(process, scope, Held.AGAIN)
+                self._turns.wait_behind(process, request, Held.AGAIN)
                 return PAUSED
             tracer = _Tracer(tid, process)
             if tracer.is_at_an_exec:  # its own exec is held, and may wait for an approval
-                return self._later(scope)
+                return self._later(request)
             try:
                 self._seize(tracer)
             except (Gone, NotTraceable):
-                if self._restarts.let_go_soon(tid, scope, Held.AGAIN):
+                if self._restarts.let_go_soon(tid, request, Held.AGAIN):
                     return PAUSED
-                if tracer_of(scope.tid) != tid:  # it has ended
-                    return self._later(scope)
+                if tracer_of(request.tid) != tid:  # it has ended
+                    return self._later(request)
                 return CannotHold(_ITSELF_TRACED)
-        tracer.scopes.add(scope)
-        self._tracer_of[scope] = tracer
-        scope.holdings.let_tracer_go = lambda: self._let_go_after(scope)
+        tracer.requests.add(request)
+        self._tracer_of[request] = tracer
+        request.holdings.let_tracer_go = lambda: self._let_go_after(request)
         if tracer.cannot_run:
             return Held.BY_ITS_TRACER
-        tracer.waiting.append(scope)
+        tracer.waiting.append(request)
         return PAUSED
 
-    def go_on(self, scope: Scope, judged: Executable, answer: Callable[[], None]) -> None:
+    def go_on(self, request: Request, judged: Executable, answer: Callable[[], None]) -> None:
         """Let an exec go on. The mediator is resumed when the exec is over."""
-        exec_ = self._execs[scope] = _Exec(scope, judged, self._tracer_of[scope])
-        self._turns.take(scope.process)
+        exec_ = self._execs[request] = _Exec(request, judged, self._tracer_of[request])
+        self._turns.take(request.process)
         answer()
         until_ns = time.perf_counter_ns() + _MOST_EXECS_TAKE_NS
         while time.perf_counter_ns() < until_ns and not exec_.is_over:
             os.sched_yield()
-            if procfs.thread_state(scope.process.pid, scope.process.pid) == "t":
+            if procfs.thread_state(request.process.pid, request.process.pid) == "t":
                 self._look(exec_)
         if not exec_.is_over:
             self._look_later(exec_)
@@ -157,8 +157,8 @@ class TracedExecs:
         exec_.pause_s = min(2 * exec_.pause_s, _LONGEST_PAUSE_S)
 
     def _look(self, exec_: _Exec) -> None:
-        process = exec_.scope.process
-        match progress_of(process.pid, exec_.scope.tid):
+        process = exec_.request.process
+        match progress_of(process.pid, exec_.request.tid):
             case Progress.UNDERWAY if time.monotonic() > exec_.until_s:
                 self._kill(exec_, _TAKES_TOO_LONG)
             case Progress.UNDERWAY:
@@ -176,7 +176,7 @@ class TracedExecs:
                     self._end(exec_, Ran())
 
     def _kill(self, exec_: _Exec, problem: str) -> None:
-        pid = exec_.scope.process.pid
+        pid = exec_.request.process.pid
         other = LoadedOther(problem, *verify.shown(pid))
         try:
             os.kill(pid, signal.SIGKILL)  # before the record, because its tracer may have ended
@@ -187,22 +187,22 @@ class TracedExecs:
     def _end(self, exec_: _Exec, outcome: ExecOutcome | None) -> None:
         """Finish the exec. `outcome` is None if the caller has ended."""
         exec_.is_over = True
-        del self._execs[exec_.scope]
+        del self._execs[exec_.request]
         if outcome is None:
-            self._performer.drop(exec_.scope)
+            self._performer.drop(exec_.request)
         else:
-            self._performer.resume(exec_.scope, outcome)
-        self._turns.give_back(exec_.scope.process)
+            self._performer.resume(exec_.request, outcome)
+        self._turns.give_back(exec_.request.process)
 
     # The tracer
 
-    def _later(self, scope: Scope) -> object:
-        return self._performer.wake_at(time.monotonic() + _LOOK_AGAIN_S, scope, Held.AGAIN)
+    def _later(self, request: Request) -> object:
+        return self._performer.wake_at(time.monotonic() + _LOOK_AGAIN_S, request, Held.AGAIN)
 
     def _wake_waiting(self, tracer: _Tracer) -> None:
         waiting, tracer.waiting = tracer.waiting, []
-        for scope in waiting:
-            self._performer.wake(scope, Held.AGAIN)
+        for request in waiting:
+            self._performer.wake(request, Held.AGAIN)
 
     def _seize(self, tracer: _Tracer) -> None:
         ptrace.seize(tracer.tid, ptrace.TO_ITS_END)
@@ -210,12 +210,12 @@ class TracedExecs:
         self._turns.take(tracer.process)
         ptrace.interrupt(tracer.tid)
 
-    def _let_go_after(self, scope: Scope) -> None:
+    def _let_go_after(self, request: Request) -> None:
         """Release the tracer if this was its last exec. One that has not stopped yet runs on at its
         stop."""
-        tracer = self._tracer_of.pop(scope)
-        tracer.scopes.discard(scope)
-        if tracer.is_stopped and not tracer.scopes:
+        tracer = self._tracer_of.pop(request)
+        tracer.requests.discard(request)
+        if tracer.is_stopped and not tracer.requests:
             self._let_go(tracer)
 
     def _let_go(self, tracer: _Tracer) -> None:
@@ -246,7 +246,7 @@ class TracedExecs:
             pass  # it was killed at its stop
         tracer.is_stopped = True
         self._wake_waiting(tracer)
-        if tracer.is_stopped and not tracer.scopes:
+        if tracer.is_stopped and not tracer.requests:
             self._let_go(tracer)
         return True
 
@@ -266,7 +266,7 @@ class TracedExecs:
             pass  # wait reports its end
 
     def _kill_unverified(self, tracer: _Tracer) -> None:
-        for scope in tuple(tracer.scopes):
-            exec_ = self._execs.get(scope)
+        for request in tuple(tracer.requests):
+            exec_ = self._execs.get(request)
             if exec_ is not None:
                 self._kill(exec_, _TRACER_ENDED)

@@ -31,7 +31,7 @@ from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, kee
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.session.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
 from sigwrap.session.loop import Done, Late, Outcome, Raised
-from sigwrap.session.perform import Scope
+from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -48,15 +48,15 @@ class Tracee:
         "may_dump_core",
         "process",
         "redirection",
-        "scope",
+        "request",
         "tid",
         "variables",
     )
 
-    def __init__(self, scope: Scope) -> None:
-        self.tid = scope.tid
-        self.process = scope.process
-        self.scope = scope
+    def __init__(self, request: Request) -> None:
+        self.tid = request.tid
+        self.process = request.process
+        self.request = request
         self.judged: Executable | None = None
         self.redirection: Redirection | None = None
         self.variables: Variables = ()  # for the new image's environment
@@ -94,27 +94,27 @@ class Tracer:
         if tracee.redirection is None:
             self._forget(tracee)  # another thread of its process has its id now
             return False
-        self._performer.came_back(tracee.scope, notification.id)
+        self._performer.came_back(tracee.request, notification.id)
         is_intact = tracee.redirection.is_intact(notification)
-        self._performer.resume(tracee.scope, Restarted() if is_intact else Tampered())
+        self._performer.resume(tracee.request, Restarted() if is_intact else Tampered())
         return True
 
-    def hold(self, scope: Scope) -> Tracee:
+    def hold(self, request: Request) -> Tracee:
         """Seize the caller. Raises NotTraceable or Gone."""
-        is_ours = scope.tid == scope.process.pid and self._restarts.hand_over(scope.tid)
+        is_ours = request.tid == request.process.pid and self._restarts.hand_over(request.tid)
         try:
-            ptrace.seize(scope.tid)
+            ptrace.seize(request.tid)
         except NotTraceable:
-            if not is_ours or tracer_of(scope.tid) != os.getpid():
+            if not is_ours or tracer_of(request.tid) != os.getpid():
                 raise
-        return self.held_already(scope)
+        return self.held_already(request)
 
-    def held_already(self, scope: Scope) -> Tracee:
+    def held_already(self, request: Request) -> Tracee:
         """Take over a caller that is seized already."""
-        tracee = Tracee(scope)
-        self._by_tid[scope.tid] = tracee
-        self._by_pid[scope.process.pid] = tracee
-        self._turns.take(scope.process)
+        tracee = Tracee(request)
+        self._by_tid[request.tid] = tracee
+        self._by_pid[request.process.pid] = tracee
+        self._turns.take(request.process)
         return tracee
 
     def go_on(self, tracee: Tracee, answer: Callable[[], None]) -> None:
@@ -144,7 +144,7 @@ class Tracer:
         is_its_turn = self._by_pid.get(tracee.process.pid) is tracee
         if is_its_turn:
             del self._by_pid[tracee.process.pid]
-        self._performer.drop(tracee.scope)
+        self._performer.drop(tracee.request)
         if is_its_turn:
             self._turns.give_back(tracee.process)
 
@@ -216,7 +216,7 @@ class Tracer:
     def _kill(self, pid: int, tracee: Tracee, bug: Exception) -> None:
         """Kill the process after an error in sigwrap's own code."""
         _kill(pid)
-        self._performer.broke(tracee.scope, bug)
+        self._performer.broke(tracee.request, bug)
 
     def _run_or_kill(self, pid: int, tracee: Tracee, problem: str) -> None:
         """Release the process, or kill it because of `problem`."""
@@ -233,11 +233,11 @@ class Tracer:
             ptrace.detach(pid)
             if self._mediation.repeated is not None:
                 self._mediation.repeated.note(tracee)
-            self._performer.resume(tracee.scope, Ran())
+            self._performer.resume(tracee.request, Ran())
             return
         try:
             ptrace.registers(pid)  # fails if the process was killed at its stop
-            self._performer.resume(tracee.scope, LoadedOther(problem, *shown(pid)))
+            self._performer.resume(tracee.request, LoadedOther(problem, *shown(pid)))
         finally:
             os.kill(pid, signal.SIGKILL)
 
@@ -260,7 +260,7 @@ class Tracer:
     def _failed(self, tracee: Tracee, error: int) -> None:
         process = tracee.process
         process.comm, process.comm_is_current = procfs.comm(process.pid), True
-        self._performer.resume(tracee.scope, KernelRefused(error))
+        self._performer.resume(tracee.request, KernelRefused(error))
 
 
 def _kill(pid: int) -> None:

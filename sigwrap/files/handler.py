@@ -34,7 +34,7 @@ from sigwrap.policy.judge.globs import is_glob
 from sigwrap.policy.judge.request import Operation
 from sigwrap.policy.judge.rules import default_of
 from sigwrap.session.lineage import Process
-from sigwrap.session.perform import Performer, Scope
+from sigwrap.session.perform import Performer, Request
 from sigwrap.signal.targets import refresh_comm
 from sigwrap.text import printable
 
@@ -64,17 +64,19 @@ class Files:
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         steps = self._mediator.mediate()
-        self._performer.begin(Scope(notification, process, syscall, steps, family=self))
+        self._performer.begin(Request(notification, process, syscall, steps, family=self))
 
-    def look(self, scope: Scope, *, may_wait: bool) -> FileAim:
-        return look(scope.notification, scope.process, scope.syscall, self._view, may_wait=may_wait)
+    def look(self, request: Request, *, may_wait: bool) -> FileAim:
+        return look(
+            request.notification, request.process, request.syscall, self._view, may_wait=may_wait
+        )
 
-    def facts(self, scope: Scope, aim: FileAim) -> FileFacts:
-        refresh_comm(scope.process)
-        return FileFacts(scope.process, scope.syscall, aim)
+    def facts(self, request: Request, aim: FileAim) -> FileFacts:
+        refresh_comm(request.process)
+        return FileFacts(request.process, request.syscall, aim)
 
-    def stalled(self, scope: Scope, _why: str) -> FileFacts:
-        return self.facts(scope, Unseen(_NOT_IN_TIME))
+    def stalled(self, request: Request, _why: str) -> FileFacts:
+        return self.facts(request, Unseen(_NOT_IN_TIME))
 
     def drop(self, aim: FileAim) -> None:
         pass

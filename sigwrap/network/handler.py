@@ -32,7 +32,7 @@ from sigwrap.policy.judge.network import Endpoint
 from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Reached
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Late, Loop, Outcome, Raised
-from sigwrap.session.perform import PAUSED, NoHoldings, Scope
+from sigwrap.session.perform import PAUSED, NoHoldings, Request
 from sigwrap.signal.targets import refresh_comm
 
 if TYPE_CHECKING:
@@ -153,57 +153,57 @@ class Network:
         steps = self._mediator.mediate()
         held = _Held(self._bounded.close)
         self._performer.begin(
-            Scope(notification, process, syscall, steps, family=self, holdings=held)
+            Request(notification, process, syscall, steps, family=self, holdings=held)
         )
 
-    def look(self, scope: Scope, *, may_wait: bool) -> SocketFacts:
+    def look(self, request: Request, *, may_wait: bool) -> SocketFacts:
         return self._sockets.look(
-            scope.notification, scope.process, scope.syscall, may_wait=may_wait
+            request.notification, request.process, request.syscall, may_wait=may_wait
         )
 
-    def facts(self, scope: Scope, looked: SocketFacts) -> NetworkFacts:
-        scope.holdings.has(looked)
-        refresh_comm(scope.process)
+    def facts(self, request: Request, looked: SocketFacts) -> NetworkFacts:
+        request.holdings.has(looked)
+        refresh_comm(request.process)
         aim = looked.aim
         known = self._with_names(aim) if isinstance(aim, Endpoint) else aim
-        return NetworkFacts(scope.process, scope.syscall, known)
+        return NetworkFacts(request.process, request.syscall, known)
 
-    def stalled(self, scope: Scope, why: str) -> NetworkFacts:
+    def stalled(self, request: Request, why: str) -> NetworkFacts:
         return self.facts(
-            scope, SocketFacts(SocketCall(scope.syscall), OutOfRules(scope.syscall, why))
+            request, SocketFacts(SocketCall(request.syscall), OutOfRules(request.syscall, why))
         )
 
     def drop(self, looked: SocketFacts) -> None:
         looked.let_go()
 
-    def _look_up_names(self, scope: Scope, effect: LookUpNames) -> object:
-        return self._names.look_up(scope, effect.address)
+    def _look_up_names(self, request: Request, effect: LookUpNames) -> object:
+        return self._names.look_up(request, effect.address)
 
     def _with_names(self, aim: Endpoint) -> Endpoint:
         return aim._replace(names=self._names.of(aim.address)) if aim.address else aim
 
     # Calls
 
-    def _reach(self, scope: Scope, effect: Reach) -> object:
-        self._performer.demand_event(scope, effect, effect.unrecorded)
-        self._performer.check(scope)
-        held: _Held = scope.holdings
+    def _reach(self, request: Request, effect: Reach) -> object:
+        self._performer.demand_event(request, effect, effect.unrecorded)
+        self._performer.check(request)
+        held: _Held = request.holdings
         asked, fd = held.looked.asked, held.looked.held
         held.waits = duplicate.waits(fd) and not asked.flags & _MSG_DONTWAIT
-        return self._attempt(scope)
+        return self._attempt(request)
 
-    def _attempt(self, scope: Scope) -> object:
-        held: _Held = scope.holdings
+    def _attempt(self, request: Request) -> object:
+        held: _Held = request.holdings
         if held.is_in_use:  # one attempt at a time
             return PAUSED
         held.is_in_use = True
         held.turn += 1
         if held.looked.is_connecting_to_unix:
-            self._listeners.connects(held.looked, scope.process)
+            self._listeners.connects(held.looked, request.process)
 
         def work() -> object:
-            if not scope.is_over:
-                _carry_out(scope)
+            if not request.is_over:
+                _carry_out(request)
             return None
 
         def over() -> None:
@@ -213,26 +213,26 @@ class Network:
             held.is_used_no_more()
 
         def then(outcome: Outcome) -> None:
-            self._resume(scope, self._attempted(scope, outcome))
+            self._resume(request, self._attempted(request, outcome))
 
-        rights = None if held.looked.takes_no_rights else self._other_rights.of(scope.tid)
+        rights = None if held.looked.takes_no_rights else self._other_rights.of(request.tid)
         if rights is None and not held.may_wait(flags_change=self._flags_change):
             outcome = self._bounded.call(lambda: _result_of(work))
             over()
             self._flags_change |= _is_broken_off(outcome)
-            return self._attempted(scope, outcome)
+            return self._attempted(request, outcome)
         if rights is not None:
             work = _with_rights(rights, held.looked, work)
         self._pool.run(lambda: run_bounded(work), then, over=over, keeps_thread=rights is None)
         return PAUSED
 
-    def _resume(self, scope: Scope, reply: object) -> None:
-        if reply is not PAUSED and not scope.is_over:
-            self._performer.resume(scope, reply)
+    def _resume(self, request: Request, reply: object) -> None:
+        if reply is not PAUSED and not request.is_over:
+            self._performer.resume(request, reply)
 
-    def _attempted(self, scope: Scope, outcome: Outcome) -> object:
-        held: _Held = scope.holdings
-        if scope.is_over:
+    def _attempted(self, request: Request, outcome: Outcome) -> object:
+        held: _Held = request.holdings
+        if request.is_over:
             return PAUSED
         error = errno.EPERM
         match outcome:
@@ -250,11 +250,11 @@ class Network:
             case Raised(error=KernelError() | OSError() as refusal):
                 error = refusal.errno or errno.EPERM
         if held.waits and _has_to_wait(held.looked, error):
-            self._wait(scope, held)
+            self._wait(request, held)
             return PAUSED
         if error == errno.EPIPE and not held.looked.asked.flags & _MSG_NOSIGNAL:
             with suppress(KernelError, OSError):
-                _signal(scope, signal.SIGPIPE)
+                _signal(request, signal.SIGPIPE)
         return held.done(error)
 
     def _note(self, looked: SocketFacts) -> Outside | None:
@@ -272,20 +272,20 @@ class Network:
 
     # Waiting for the other end
 
-    def _wait(self, scope: Scope, held: _Held) -> None:
+    def _wait(self, request: Request, held: _Held) -> None:
         if held.turn == 1 and (most_s := duplicate.waits_for_s(held.looked.held)) is not None:
             held.deadline_s = time.monotonic() + most_s
         if held.looked.is_connecting_by_address:
             with suppress(OSError):  # no more watches: the timer checks it
-                self._loop.watch(held.looked.held, lambda _: self._again(scope), select.EPOLLOUT)
+                self._loop.watch(held.looked.held, lambda _: self._again(request), select.EPOLLOUT)
                 held.is_watched = self._loop
-        self._check_later(scope, held)
+        self._check_later(request, held)
 
-    def _again(self, scope: Scope) -> None:
-        scope.holdings.stop_watching()
-        self._resume(scope, self._attempt(scope))
+    def _again(self, request: Request) -> None:
+        request.holdings.stop_watching()
+        self._resume(request, self._attempt(request))
 
-    def _check_later(self, scope: Scope, held: _Held) -> None:
+    def _check_later(self, request: Request, held: _Held) -> None:
         turn = held.turn
         delay_s = _LOOKS_EVERY_S if held.is_watched else held.retry_s
         held.retry_s = min(2 * held.retry_s, _LOOKS_EVERY_S)
@@ -293,65 +293,65 @@ class Network:
         self._looks += 1
         self._loop.call_at(
             min(time.monotonic() + delay_s, held.deadline_s),
-            lambda: self._check(scope, held, turn),
+            lambda: self._check(request, held, turn),
         )
 
-    def _check(self, scope: Scope, held: _Held, turn: int) -> None:
+    def _check(self, request: Request, held: _Held, turn: int) -> None:
         self._looks -= 1
-        if scope.is_over or held.turn != turn:
+        if request.is_over or held.turn != turn:
             return
-        if not self._listener.is_waiting(scope.id):
-            self._performer.drop(scope)
+        if not self._listener.is_waiting(request.id):
+            self._performer.drop(request)
         elif time.monotonic() >= held.deadline_s:
             is_connecting = held.looked.is_connecting_by_address
             late = errno.EINPROGRESS if is_connecting else errno.EAGAIN
-            self._performer.resume(scope, held.done(late))
-        elif (broken_off_by := procfs.signal_breaks_off(scope.tid)) is not None:
+            self._performer.resume(request, held.done(late))
+        elif (broken_off_by := procfs.signal_breaks_off(request.tid)) is not None:
             has_deadline = held.deadline_s != _NEVER
             error = ERESTARTSYS if broken_off_by and not has_deadline else errno.EINTR
-            self._performer.resume(scope, held.done(error))
+            self._performer.resume(request, held.done(error))
         elif held.is_watched:
-            self._check_later(scope, held)
+            self._check_later(request, held)
         else:
-            self._again(scope)
+            self._again(request)
 
-    def _make_socket(self, scope: Scope, effect: MakeSocket) -> object:
+    def _make_socket(self, request: Request, effect: MakeSocket) -> object:
         """Make the socket that the caller's memory asks for."""
-        self._performer.demand_event(scope, effect, effect.unrecorded)
-        self._performer.check(scope)
-        asked = scope.holdings.looked.asked.socket
+        self._performer.demand_event(request, effect, effect.unrecorded)
+        self._performer.check(request)
+        asked = request.holdings.looked.asked.socket
         try:
-            if procfs.network_namespace(scope.tid) != procfs.network_namespace("self"):
+            if procfs.network_namespace(request.tid) != procfs.network_namespace("self"):
                 return errno.EPERM
-            rights = self._other_rights.of(scope.tid)
+            rights = self._other_rights.of(request.tid)
             if rights is None:
-                return self._made(scope, Done(duplicate.make(*asked)))
+                return self._made(request, Done(duplicate.make(*asked)))
         except OSError as refusal:
             return refusal.errno or errno.EPERM
         self._pool.run(
-            _with_rights(rights, scope.holdings.looked, lambda: duplicate.make(*asked)),
-            lambda outcome: self._resume(scope, self._made(scope, outcome)),
+            _with_rights(rights, request.holdings.looked, lambda: duplicate.make(*asked)),
+            lambda outcome: self._resume(request, self._made(request, outcome)),
             drop=os.close,
             keeps_thread=False,
         )
         return PAUSED
 
-    def _made(self, scope: Scope, outcome: Outcome) -> object:
+    def _made(self, request: Request, outcome: Outcome) -> object:
         if not isinstance(outcome, Done):
             error = outcome.error if isinstance(outcome, Raised) else None
             return getattr(error, "errno", 0) or errno.EPERM
         try:
-            if scope.is_over:
+            if request.is_over:
                 return PAUSED
-            _family, kind, _protocol = scope.holdings.looked.asked.socket
+            _family, kind, _protocol = request.holdings.looked.asked.socket
             self._listener.answer_with_descriptor(
-                scope.id, outcome.value, closes_on_exec=bool(kind & os.O_CLOEXEC)
+                request.id, outcome.value, closes_on_exec=bool(kind & os.O_CLOEXEC)
             )
         except OSError as refusal:
             return refusal.errno or errno.EPERM
         finally:
             os.close(outcome.value)
-        self._performer.answered_with_descriptor(scope)
+        self._performer.answered_with_descriptor(request)
         return 0
 
 
@@ -386,9 +386,9 @@ def _has_to_wait(looked: SocketFacts, error: int) -> bool:
     return error == errno.EAGAIN and looked.asked.syscall != "listen"
 
 
-def _carry_out(scope: Scope) -> None:
+def _carry_out(request: Request) -> None:
     """Make the call in the caller's place. Raises the OSError that its own call would get."""
-    held: _Held = scope.holdings
+    held: _Held = request.holdings
     looked = held.looked
     asked, fd = looked.asked, looked.held
     address = asked.address if looked.place < 0 else of_file(looked.place)
@@ -401,14 +401,14 @@ def _carry_out(scope: Scope) -> None:
         case "sendmmsg" if not asked.count_at:
             pass  # no message
         case _:
-            _send(scope, held, address)
+            _send(request, held, address)
 
 
-def _send(scope: Scope, held: _Held, address: bytes | None) -> None:
+def _send(request: Request, held: _Held, address: bytes | None) -> None:
     """Send the data; all of it if the caller waits and the socket takes it in parts."""
     asked, fd = held.looked.asked, held.looked.held
     control = () if held.sent else asked.control
-    with_it = Carried(scope.tid, scope.process.pid, control)
+    with_it = Carried(request.tid, request.process.pid, control)
     try:
         sent = duplicate.send(fd, held.rest, asked.flags, address, with_it.ready)
     finally:
@@ -417,15 +417,15 @@ def _send(scope: Scope, held: _Held, address: bytes | None) -> None:
         held.sent += sent
         held.rest = held.rest[sent:]
         if asked.count_at:
-            duplicate.tell_count(scope.tid, asked.count_at, held.sent)
+            duplicate.tell_count(request.tid, asked.count_at, held.sent)
         if not (held.rest and held.waits):
             return
         sent = duplicate.send(fd, held.rest, asked.flags, address, ())
 
 
-def _signal(scope: Scope, number: int) -> None:
-    held = pidfd.open_thread(scope.tid)
+def _signal(request: Request, number: int) -> None:
+    held = pidfd.open_thread(request.tid)
     try:
-        pidfd.send(held, number, sender_pid=scope.process.pid, sender_uid=os.getuid())
+        pidfd.send(held, number, sender_pid=request.process.pid, sender_uid=os.getuid())
     finally:
         os.close(held)

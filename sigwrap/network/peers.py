@@ -23,7 +23,7 @@ from sigwrap.policy.judge.network import Endpoint, packed_address
 from sigwrap.session.effects import Outside
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Lane, Outcome
-from sigwrap.session.perform import PAUSED, Performer, Scope
+from sigwrap.session.perform import PAUSED, Performer, Request
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
@@ -47,14 +47,14 @@ class HostNames:
         self._pending = 0  # names that a connection may wait for
         self._in_use: set[str] = set()  # names that a worker looks up, even if it is late
         self._looked_s = -_LOOKUP_EVERY_S
-        self._waiting: list[tuple[Scope, bytes]] = []
+        self._waiting: list[tuple[Request, bytes]] = []
 
     def of(self, address: bytes) -> frozenset[str]:
         oldest_s = time.monotonic() - _KEPT_S
         seen = self._seen_s.get(address, {})
         return frozenset(name for name, at_s in seen.items() if at_s > oldest_s)
 
-    def look_up(self, scope: Scope, address: bytes) -> object:
+    def look_up(self, request: Request, address: bytes) -> object:
         """Return the names of the address, after all lookups are done or late; at once if the last
         lookups began less than a second ago."""
         now_s = time.monotonic()
@@ -64,7 +64,7 @@ class HostNames:
             self._begin()
         if not self._pending:
             return self.of(address)
-        self._waiting.append((scope, address))
+        self._waiting.append((request, address))
         return PAUSED
 
     def _forget_before(self, oldest_s: float) -> None:
@@ -92,8 +92,8 @@ class HostNames:
             self._pending -= 1
             if not self._pending:
                 waiting, self._waiting = self._waiting, []
-                for scope, address in waiting:
-                    self._performer.wake(scope, self.of(address))
+                for request, address in waiting:
+                    self._performer.wake(request, self.of(address))
 
         self._pool.run(
             _resolver(name),

@@ -22,13 +22,13 @@ from sigwrap.record.recordings import Recordings
 from sigwrap.session import effects
 from sigwrap.session.effects import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
 from sigwrap.session.lineage import Process
-from sigwrap.session.perform import Performer, Scope
+from sigwrap.session.perform import Performer, Request
 from sigwrap.session.walls import Walls
 from sigwrap.signal.handler import Signals
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:
-    from sigwrap.session.perform import Performer, Scope
+    from sigwrap.session.perform import Performer, Request
     from sigwrap.session.session import Session
 
 
@@ -130,7 +130,7 @@ class Mediation:
         self._run(notification, caller, refuse_unknown(unknown))
 
     def _run(self, notification: Notification, caller: Process, steps: effects.Steps) -> None:
-        self.performer.begin(Scope(notification, caller, "", steps))
+        self.performer.begin(Request(notification, caller, "", steps))
 
 
 def _unknown_process(tid: int) -> Process:
@@ -158,7 +158,7 @@ class Restarts:
         self._performer = performer
         self._traced_until_s: dict[int, float] = {}  # traced by this class
         # Requests that wait until the process is released, and their replies.
-        self._waiting: dict[int, list[tuple[Scope, object]]] = {}
+        self._waiting: dict[int, list[tuple[Request, object]]] = {}
         self._left_to_others: set[int] = set()
         self._looks = False
 
@@ -178,7 +178,7 @@ class Restarts:
         self._forget(pid, others_wait_s=_EXEC_TAKES_S)
         return is_traced
 
-    def let_go_soon(self, pid: int, scope: Scope, reply: object) -> bool:
+    def let_go_soon(self, pid: int, request: Request, reply: object) -> bool:
         """Return whether this class traced the process: if so, the request waits for its release.
 
         A process that waits for an answer stops on its way out.
@@ -186,7 +186,7 @@ class Restarts:
         if pid not in self._traced_until_s:
             return False
         self._traced_until_s[pid] = 0.0
-        self._waiting.setdefault(pid, []).append((scope, reply))
+        self._waiting.setdefault(pid, []).append((request, reply))
         _interrupt(pid)
         return True
 
@@ -221,8 +221,8 @@ class Restarts:
         if waiting is None:
             return
         now_s = time.monotonic()
-        for scope, reply in waiting:
-            self._performer.wake_at(now_s + others_wait_s, scope, reply)
+        for request, reply in waiting:
+            self._performer.wake_at(now_s + others_wait_s, request, reply)
         self._left_to_others.add(pid)
         self._loop.call_at(now_s + _LEFT_TO_OTHERS_S, lambda: self._left_to_others.discard(pid))
 

@@ -98,13 +98,13 @@ class CallerGone(Exception):
 class Family(Protocol):
     """The edge of one mediator: it carries out Look."""
 
-    def look(self, scope: Scope, *, may_wait: bool) -> Any:
+    def look(self, request: Request, *, may_wait: bool) -> Any:
         """Read what the call asks for. Raises MayWait, unless it may wait: then in a worker."""
 
-    def facts(self, scope: Scope, seen: Any) -> object:
+    def facts(self, request: Request, seen: Any) -> object:
         """Return the reply to Look, in the loop."""
 
-    def stalled(self, scope: Scope, why: str) -> object:
+    def stalled(self, request: Request, why: str) -> object:
         """Return the reply to Look if no worker has read it in time."""
 
     def drop(self, seen: Any) -> None:
@@ -136,7 +136,7 @@ class NoHoldings:
 NO_HOLDINGS = NoHoldings()
 
 
-class Scope:
+class Request:
     """A request, from its notification to the end of its mediator."""
 
     __slots__ = (
@@ -205,7 +205,7 @@ class InWorker(NamedTuple):
     drop: Callable[[Any], None] | None = None
 
 
-Handler = Callable[[Scope, Any], Any]
+Handler = Callable[[Request, Any], Any]
 
 
 class Performer:
@@ -218,7 +218,7 @@ class Performer:
         self._loop = session.loop
         self._pool = session.pool
         self._grants_nothing = False
-        self._asking: dict[Scope, str] = {}  # -> the id of the approval that it waits for
+        self._asking: dict[Request, str] = {}  # -> the id of the approval that it waits for
         self._handlers: dict[type, Handler] = {
             Record: self._record,
             RecordRepeated: self._record_repeated,
@@ -247,127 +247,127 @@ class Performer:
         """Return whether requests go on that the policy allows."""
         return not self._grants_nothing
 
-    def goes_on_already(self, scope: Scope, *, is_written: bool) -> None:
+    def goes_on_already(self, request: Request, *, is_written: bool) -> None:
         """Take over an exec that the extension has recorded and answered.
 
         If it could not be recorded, the extension has refused it.
         """
-        scope.is_answered = scope.is_recorded = scope.is_checked = True
+        request.is_answered = request.is_recorded = request.is_checked = True
         if is_written:
-            scope.steps.send(None)
+            request.steps.send(None)
         else:
-            self._finish(scope)
+            self._finish(request)
 
-    def begin(self, scope: Scope) -> None:
+    def begin(self, request: Request) -> None:
         if self._grants_nothing:
-            scope.steps.close()
-            scope.steps = refuse_switched_off(scope.process.comm)
-        self._perform(scope, None)
+            request.steps.close()
+            request.steps = refuse_switched_off(request.process.comm)
+        self._perform(request, None)
 
     def leave_to_the_kernel(self, notification_id: int) -> None:
         """Let a call go on without a mediator: it only asks, and changes nothing."""
         self._listener.resume(notification_id)
 
-    def resume(self, scope: Scope, reply: object) -> None:
+    def resume(self, request: Request, reply: object) -> None:
         """Give a paused mediator the reply that it waits for."""
-        self._go_on(scope, lambda: reply)
+        self._go_on(request, lambda: reply)
 
-    def wake(self, scope: Scope, reply: object = None) -> None:
+    def wake(self, request: Request, reply: object = None) -> None:
         """Resume a request whose call waits in the kernel: its caller may have ended meanwhile."""
-        scope.is_checked = False
-        self.resume(scope, reply)
+        request.is_checked = False
+        self.resume(request, reply)
 
-    def wake_at(self, deadline_s: float, scope: Scope, reply: object) -> object:
+    def wake_at(self, deadline_s: float, request: Request, reply: object) -> object:
         """Wake the request later, and return PAUSED for its handler."""
-        self._loop.call_at(deadline_s, lambda: self.wake(scope, reply))
+        self._loop.call_at(deadline_s, lambda: self.wake(request, reply))
         return PAUSED
 
-    def _go_on(self, scope: Scope, reply: Callable[[], object]) -> None:
-        if self._is_refused(scope):
-            self._finish(scope)
-        elif not scope.is_over:
-            self._perform(scope, reply)
+    def _go_on(self, request: Request, reply: Callable[[], object]) -> None:
+        if self._is_refused(request):
+            self._finish(request)
+        elif not request.is_over:
+            self._perform(request, reply)
 
-    def _is_refused(self, scope: Scope) -> bool:
-        return self._grants_nothing and not scope.is_answered
+    def _is_refused(self, request: Request) -> bool:
+        return self._grants_nothing and not request.is_answered
 
-    def drop(self, scope: Scope) -> None:
+    def drop(self, request: Request) -> None:
         """End a request whose caller is gone, or whose call comes again as a new request."""
-        if not scope.is_over:
-            self._finish(scope)
+        if not request.is_over:
+            self._finish(request)
 
-    def broke(self, scope: Scope, bug: Exception) -> None:
+    def broke(self, request: Request, bug: Exception) -> None:
         """End a request for a bug of sigwrap's own in what its mediator waits for."""
-        if not scope.is_over:
-            self._report(scope, bug)
-            self._finish(scope)
+        if not request.is_over:
+            self._report(request, bug)
+            self._finish(request)
 
     def process_ended(self, process: Process) -> None:
         self._repeats.process_ended(process)
         self._approvals.process_ended(process.pid)
-        for scope in [scope for scope in self._asking if scope.process is process]:
-            self._approvals.withdraw(self._asking[scope])
+        for request in [request for request in self._asking if request.process is process]:
+            self._approvals.withdraw(self._asking[request])
 
     def close(self) -> None:
         self._repeats.close()
 
     # From one effect to the next
 
-    def _perform(self, scope: Scope, first_reply: Callable[[], object] | None) -> None:
-        steps, handlers = scope.steps, self._handlers
+    def _perform(self, request: Request, first_reply: Callable[[], object] | None) -> None:
+        steps, handlers = request.steps, self._handlers
         try:
             reply = None if first_reply is None else first_reply()
             while reply is not PAUSED:
                 if type(reply) is InWorker:
-                    self._have_done(scope, reply)
+                    self._have_done(request, reply)
                     return
                 effect = steps.send(reply)
                 kind = type(effect)
-                if scope.evaluation_us < 0 and kind not in _GATHER_FACTS:
-                    scope.evaluation_us = (time.perf_counter_ns() - scope.started_ns) // 1000
-                reply = handlers[kind](scope, effect)
+                if request.evaluation_us < 0 and kind not in _GATHER_FACTS:
+                    request.evaluation_us = (time.perf_counter_ns() - request.started_ns) // 1000
+                reply = handlers[kind](request, effect)
             return
         except StopIteration:
-            if not scope.is_answered:
-                self._report(scope, InternalError("its mediator ended without an answer"))
+            if not request.is_answered:
+                self._report(request, InternalError("its mediator ended without an answer"))
         except CallerGone:
             pass
         except ListenerBroken:
-            self._finish(scope)
+            self._finish(request)
             raise
         except Exception as bug:
-            self._report(scope, bug)
-        self._finish(scope)
+            self._report(request, bug)
+        self._finish(request)
 
-    def _finish(self, scope: Scope) -> None:
-        if scope.is_over:
+    def _finish(self, request: Request) -> None:
+        if request.is_over:
             return
-        scope.is_over = True
-        scope.recorded = None
-        self._asking.pop(scope, None)
-        scope.steps.close()
+        request.is_over = True
+        request.recorded = None
+        self._asking.pop(request, None)
+        request.steps.close()
         try:
-            if not scope.is_answered:  # fail closed
-                scope.is_answered = True
-                self._listener.fail(scope.id, errno.EPERM)
-                scope.holdings.failed()
+            if not request.is_answered:  # fail closed
+                request.is_answered = True
+                self._listener.fail(request.id, errno.EPERM)
+                request.holdings.failed()
         finally:
-            scope.holdings.close()
+            request.holdings.close()
 
-    def _report(self, scope: Scope, bug: Exception) -> None:
+    def _report(self, request: Request, bug: Exception) -> None:
         payload = {
             "error": f"{type(bug).__name__}: {bug}",
-            "comm": scope.process.comm,
-            "answered": scope.is_answered,
+            "comm": request.process.comm,
+            "answered": request.is_answered,
         }
-        self._recorder.record("mediation_failed", scope.process.pid, payload)
+        self._recorder.record("mediation_failed", request.process.pid, payload)
 
-    def _have_done(self, scope: Scope, job: InWorker) -> None:
+    def _have_done(self, request: Request, job: InWorker) -> None:
         def finished(outcome: Outcome) -> None:
-            if self._is_refused(scope):
-                self._finish(scope)
-            if not scope.is_over:
-                self._perform(scope, lambda: job.then(outcome))
+            if self._is_refused(request):
+                self._finish(request)
+            if not request.is_over:
+                self._perform(request, lambda: job.then(outcome))
             elif job.drop is not None and isinstance(outcome, Done):
                 job.drop(outcome.value)
 
@@ -375,137 +375,137 @@ class Performer:
 
     # Facts
 
-    def _look(self, scope: Scope, _effect: Look) -> object:
-        family = scope.family
+    def _look(self, request: Request, _effect: Look) -> object:
+        family = request.family
         assert family is not None, "its mediator looks"
-        scope.started_ns = time.perf_counter_ns()
+        request.started_ns = time.perf_counter_ns()
         try:
-            seen = family.look(scope, may_wait=False)
+            seen = family.look(request, may_wait=False)
         except MayWait as too_long:
             why = str(too_long)
         else:
-            return family.facts(scope, seen)
+            return family.facts(request, seen)
 
         def then(outcome: Outcome) -> object:
             match outcome:
                 case Done(value=value):
-                    return family.facts(scope, value)
+                    return family.facts(request, value)
                 case Raised(error=MayWait() as too_much):
-                    return family.stalled(scope, str(too_much))
+                    return family.stalled(request, str(too_much))
                 case Raised(error=error):
                     raise error
                 case Late():
-                    return family.stalled(scope, f"{outcome.why}: {why}")
+                    return family.stalled(request, f"{outcome.why}: {why}")
 
-        return InWorker(lambda: family.look(scope, may_wait=True), then, family.drop)
+        return InWorker(lambda: family.look(request, may_wait=True), then, family.drop)
 
     # Events
 
-    def check(self, scope: Scope) -> None:
+    def check(self, request: Request) -> None:
         """Raise CallerGone if what was read of the caller may be of another process."""
-        if not scope.is_checked:
-            scope.is_checked = self._listener.is_waiting(scope.id)
-        if not scope.is_checked:
+        if not request.is_checked:
+            request.is_checked = self._listener.is_waiting(request.id)
+        if not request.is_checked:
             raise CallerGone
 
-    def check_again(self, scope: Scope) -> None:
+    def check_again(self, request: Request) -> None:
         """Check after a read: a caller that is killed meanwhile can leave other data behind."""
-        scope.is_checked = False
-        self.check(scope)
+        request.is_checked = False
+        self.check(request)
 
-    def _record(self, scope: Scope, effect: Record) -> Logged:
-        self.check(scope)
+    def _record(self, request: Request, effect: Record) -> Logged:
+        self.check(request)
         event, payload, escalation = effect
         if event in _TIMED:
-            payload["evaluation_us"] = scope.evaluation_us
-        is_written = self._recorder.record(event, scope.process.pid, payload)
-        scope.recorded = effect
+            payload["evaluation_us"] = request.evaluation_us
+        is_written = self._recorder.record(event, request.process.pid, payload)
+        request.recorded = effect
         if escalation is not None:  # also where the log is full: that must not be a way out
             self._session.watchers.on_escalation(escalation)
-        return _noted(scope, Logged.WRITTEN if is_written else Logged.FAILED)
+        return _noted(request, Logged.WRITTEN if is_written else Logged.FAILED)
 
-    def _record_repeated(self, scope: Scope, effect: RecordRepeated) -> Logged:
-        self.check(scope)
+    def _record_repeated(self, request: Request, effect: RecordRepeated) -> Logged:
+        self.check(request)
         event, payload, key, within_s, escalation = effect
         if event in _TIMED:
-            payload["evaluation_us"] = scope.evaluation_us
-        logged = self._repeats.record(event, scope.process.pid, payload, key, within_s)
+            payload["evaluation_us"] = request.evaluation_us
+        logged = self._repeats.record(event, request.process.pid, payload, key, within_s)
         if escalation is not None:
             self._session.watchers.on_escalation(escalation)
-        return _noted(scope, logged)
+        return _noted(request, logged)
 
-    def demand_event(self, scope: Scope, effect: Effect, unrecorded: Unrecorded | None) -> None:
+    def demand_event(self, request: Request, effect: Effect, unrecorded: Unrecorded | None) -> None:
         """Raises InternalError where `effect` must not take place for want of an event."""
-        if scope.event_failed:
+        if request.event_failed:
             if type(effect) is not Fail:
                 name = type(effect).__name__
                 raise InternalError(f"{name} after an event that can't be written")
-        elif not scope.is_recorded and (
+        elif not request.is_recorded and (
             unrecorded is None or type(effect) not in _NEEDS_NO_EVENT[unrecorded]
         ):
             raise InternalError(f"{type(effect).__name__} without an event")
 
     # Answers
 
-    def _continue(self, scope: Scope, effect: Continue) -> None:
-        self.demand_event(scope, effect, effect.unrecorded)
-        self._mark_answered(scope)
-        self._listener.resume(scope.id)
+    def _continue(self, request: Request, effect: Continue) -> None:
+        self.demand_event(request, effect, effect.unrecorded)
+        self._mark_answered(request)
+        self._listener.resume(request.id)
 
-    def _fail(self, scope: Scope, effect: Fail) -> None:
-        self.demand_event(scope, effect, effect.unrecorded)
-        self._mark_answered(scope)
-        self._listener.fail(scope.id, effect.errno)
-        scope.holdings.failed()
+    def _fail(self, request: Request, effect: Fail) -> None:
+        self.demand_event(request, effect, effect.unrecorded)
+        self._mark_answered(request)
+        self._listener.fail(request.id, effect.errno)
+        request.holdings.failed()
 
-    def _succeed(self, scope: Scope, effect: Succeed) -> None:
-        self.demand_event(scope, effect, effect.unrecorded)
-        self._mark_answered(scope)
-        self._listener.succeed(scope.id, effect.value)
+    def _succeed(self, request: Request, effect: Succeed) -> None:
+        self.demand_event(request, effect, effect.unrecorded)
+        self._mark_answered(request)
+        self._listener.succeed(request.id, effect.value)
 
     def let_go_on(
         self,
-        scope: Scope,
+        request: Request,
         effect: VerifyThenContinue | ContinueWatched | ContinueFork | ContinueToChildren,
         unrecorded: Unrecorded | None = None,
     ) -> None:
         """Let the kernel go on with the call: for handlers that do more than answer."""
-        self.demand_event(scope, effect, unrecorded)
-        self._mark_answered(scope)
-        self._listener.resume(scope.id)
+        self.demand_event(request, effect, unrecorded)
+        self._mark_answered(request)
+        self._listener.resume(request.id)
 
-    def restart(self, scope: Scope, effect: Effect, restarting_errno: int) -> None:
+    def restart(self, request: Request, effect: Effect, restarting_errno: int) -> None:
         """Have the kernel make the call again, which then is a new notification."""
-        self.demand_event(scope, effect, None)
-        self._mark_answered(scope)
-        self._listener.fail(scope.id, restarting_errno)
+        self.demand_event(request, effect, None)
+        self._mark_answered(request)
+        self._listener.fail(request.id, restarting_errno)
 
-    def answered_with_descriptor(self, scope: Scope) -> None:
+    def answered_with_descriptor(self, request: Request) -> None:
         """Note that the caller has its answer: a descriptor that the kernel put there."""
-        self._mark_answered(scope)
+        self._mark_answered(request)
 
-    def came_back(self, scope: Scope, notification_id: int) -> None:
-        scope.id = notification_id
-        scope.is_answered = False
+    def came_back(self, request: Request, notification_id: int) -> None:
+        request.id = notification_id
+        request.is_answered = False
 
-    def _mark_answered(self, scope: Scope) -> None:
-        if scope.is_answered:
+    def _mark_answered(self, request: Request) -> None:
+        if request.is_answered:
             raise InternalError("a request is answered once")
-        scope.is_answered = True
+        request.is_answered = True
 
     # People
 
-    def _tell(self, scope: Scope, effect: Tell) -> object:
+    def _tell(self, request: Request, effect: Tell) -> object:
         """Write the line before the answer, so that it comes before the caller's own."""
-        self.check(scope)
+        self.check(request)
 
         def told(_outcome: Outcome) -> None:
-            if not scope.is_over:
-                self.resume(scope, None)
+            if not request.is_over:
+                self.resume(request, None)
 
         advice = TO_AN_AGENT if effect.text.startswith(DENIED) else ""
-        written = self._write(scope.process, effect.text, told, off_terminals=advice)
-        if scope.is_answered:  # the caller is killed next, and its parent goes on
+        written = self._write(request.process, effect.text, told, off_terminals=advice)
+        if request.is_answered:  # the caller is killed next, and its parent goes on
             written.acquire(timeout=_WRITTEN_WITHIN_S)
         return PAUSED
 
@@ -541,16 +541,16 @@ class Performer:
         self._pool.run(work, then, lane=Lane.LINES, deadline_s=_LINE_DEADLINE_S, over=line.close)
         return written
 
-    def _would_wait(self, scope: Scope, effect: WouldWait) -> bool:
+    def _would_wait(self, request: Request, effect: WouldWait) -> bool:
         return self._approvals.would_wait(effect.question)
 
-    def _ask(self, scope: Scope, effect: Ask) -> object:
-        self.check(scope)
+    def _ask(self, request: Request, effect: Ask) -> object:
+        self.check(request)
         at_once: list[Answer] = []
 
         def answered(answer: Answer) -> None:
-            if scope in self._asking:
-                self._answered(scope, answer)
+            if request in self._asking:
+                self._answered(request, answer)
             else:
                 at_once.append(answer)
 
@@ -561,12 +561,12 @@ class Performer:
             return at_once[0]
         if not self._asking:
             self._look_after_callers_later()
-        self._asking[scope] = approval_id
+        self._asking[request] = approval_id
         if effect.notice:
             how = self._approvals.how_to_answer(approval_id)
             text = f"sigwrap: request {approval_id}: {effect.notice}; {how}"
             self._write(
-                scope.process,
+                request.process,
                 text,
                 lambda _outcome: None,
                 spares_screens=True,
@@ -574,13 +574,13 @@ class Performer:
             )
         return PAUSED
 
-    def _answered(self, scope: Scope, answer: Answer) -> None:
-        del self._asking[scope]
+    def _answered(self, request: Request, answer: Answer) -> None:
+        del self._asking[request]
         if answer.reason == "withdrawn":
-            self._finish(scope)
+            self._finish(request)
             return
-        scope.is_checked = False  # the caller may have ended while it waited
-        self.resume(scope, answer)
+        request.is_checked = False  # the caller may have ended while it waited
+        self.resume(request, answer)
 
     def _look_after_callers_later(self) -> None:
         self._loop.call_at(time.monotonic() + _LOOK_AFTER_CALLERS_S, self._look_after_callers)
@@ -588,25 +588,25 @@ class Performer:
     def _look_after_callers(self) -> None:
         """Withdraw the requests of threads that have ended, and let the others end that have to: a
         signal that dumps core, such as SIGQUIT, does not end the wait of a call."""
-        for scope, approval_id in tuple(self._asking.items()):
-            dumps_core = procfs.is_about_to_dump_core(scope.tid)
-            is_waiting = self._listener.is_waiting(scope.id)
+        for request, approval_id in tuple(self._asking.items()):
+            dumps_core = procfs.is_about_to_dump_core(request.tid)
+            is_waiting = self._listener.is_waiting(request.id)
             if is_waiting and dumps_core:
-                self._mark_answered(scope)
-                self._listener.fail(scope.id, ERESTARTNOINTR)
-                scope.holdings.failed()
+                self._mark_answered(request)
+                self._listener.fail(request.id, ERESTARTNOINTR)
+                request.holdings.failed()
             if dumps_core or not is_waiting:
                 self._approvals.withdraw(approval_id)
         if self._asking:
             self._look_after_callers_later()
 
-    def _on_end_run(self, scope: Scope, effect: EndRun) -> None:
+    def _on_end_run(self, request: Request, effect: EndRun) -> None:
         self._session.ending.on(effect.reason)
 
 
-def _noted(scope: Scope, logged: Logged) -> Logged:
+def _noted(request: Request, logged: Logged) -> Logged:
     if logged:
-        scope.is_recorded = True
+        request.is_recorded = True
     else:
-        scope.event_failed = True
+        request.event_failed = True
     return logged

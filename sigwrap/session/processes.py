@@ -22,7 +22,7 @@ from sigwrap.kernel.file_state import Place
 from sigwrap.kernel.process import exit_status_by_pidfd, exit_status_of_child
 from sigwrap.session.effects import Turn
 from sigwrap.session.lineage import Image, Images, Process
-from sigwrap.session.perform import PAUSED, Scope
+from sigwrap.session.perform import PAUSED, Request
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
@@ -285,28 +285,28 @@ class Turns:
     def __init__(self, session: Session) -> None:
         self._session = session
         self.is_closed = False  # the session is frozen
-        self._held: deque[Scope] = deque()
+        self._held: deque[Request] = deque()
         self._busy: set[int] = set()  # pids of processes with an exec
-        self._behind: dict[int, deque[tuple[Scope, object]]] = {}  # by these pids; with a reply
+        self._behind: dict[int, deque[tuple[Request, object]]] = {}  # by these pids; with a reply
         self._in_flight: set[object] = set()
 
-    def wait(self, scope: Scope, _effect: Turn) -> object:
+    def wait(self, request: Request, _effect: Turn) -> object:
         """Wait for the request's turn. The reply to Turn: PAUSED until then."""
         if self.is_closed:
-            self._held.append(scope)
-        elif self.is_busy(scope.process):
-            self.wait_behind(scope.process, scope, None)
+            self._held.append(request)
+        elif self.is_busy(request.process):
+            self.wait_behind(request.process, request, None)
         else:
             return None
-        scope.holdings.free_tracer()  # the exec that goes first may need it
+        request.holdings.free_tracer()  # the exec that goes first may need it
         return PAUSED
 
-    def _let_go(self, scope: Scope, reply: object) -> None:
+    def _let_go(self, request: Request, reply: object) -> None:
         """Resume a request, unless it must wait for something else now."""
         mediation = self._session.mediation
         assert mediation is not None, "the request came from it"
-        if reply is not None or self.wait(scope, Turn()) is not PAUSED:
-            mediation.performer.wake(scope, reply)
+        if reply is not None or self.wait(request, Turn()) is not PAUSED:
+            mediation.performer.wake(request, reply)
 
     # Freezing
 
@@ -328,8 +328,8 @@ class Turns:
     def is_busy(self, process: Process) -> bool:
         return process.pid in self._busy
 
-    def wait_behind(self, process: Process, scope: Scope, reply: object) -> None:
-        self._behind.setdefault(process.pid, deque()).append((scope, reply))
+    def wait_behind(self, process: Process, request: Request, reply: object) -> None:
+        self._behind.setdefault(process.pid, deque()).append((request, reply))
 
     def take(self, process: Process) -> None:
         self._busy.add(process.pid)

@@ -30,7 +30,7 @@ from sigwrap.session.effects import (
 )
 from sigwrap.session.lineage import Process, WouldFail
 from sigwrap.session.loop import Done, Lane, Outcome, Raised
-from sigwrap.session.perform import PAUSED, NoHoldings, Scope
+from sigwrap.session.perform import PAUSED, NoHoldings, Request
 from sigwrap.signal.call import (
     EVERYBODY,
     PIDFD_SELF_THREAD,
@@ -129,19 +129,19 @@ class Signals:
         steps = self._mediator.mediate()
         held = _SignalHoldings()
         self._performer.begin(
-            Scope(notification, sender, syscall, steps, family=self, holdings=held)
+            Request(notification, sender, syscall, steps, family=self, holdings=held)
         )
 
-    def look(self, scope: Scope, *, may_wait: bool) -> bytes | None:
+    def look(self, request: Request, *, may_wait: bool) -> bytes | None:
         """The memory that the call points to."""
-        place = pointed_at(scope.notification, scope.syscall)
-        return b"" if place is None else read(scope.tid, place, may_wait=may_wait)
+        place = pointed_at(request.notification, request.syscall)
+        return b"" if place is None else read(request.tid, place, may_wait=may_wait)
 
-    def facts(self, scope: Scope, words: bytes | None) -> SignalFacts:
-        notification, sender, syscall = scope.notification, scope.process, scope.syscall
+    def facts(self, request: Request, words: bytes | None) -> SignalFacts:
+        notification, sender, syscall = request.notification, request.process, request.syscall
         refresh_comm(sender)
         call, aim = self._resolver.resolve(notification, sender, syscall, words)
-        scope.holdings.call = call
+        request.holdings.call = call
         return SignalFacts(
             sender,
             syscall,
@@ -154,8 +154,8 @@ class Signals:
             lambda target: may_change(sender, call, target),
         )
 
-    def stalled(self, scope: Scope, _why: str) -> SignalFacts:
-        return self.facts(scope, None)._replace(aim=Stalled())
+    def stalled(self, request: Request, _why: str) -> SignalFacts:
+        return self.facts(request, None)._replace(aim=Stalled())
 
     def drop(self, words: bytes | None) -> None:
         pass
@@ -167,78 +167,80 @@ class Signals:
 
     # Effects
 
-    def _continue_to_children(self, scope: Scope, effect: ContinueToChildren) -> None:
-        self._restarts.expects_ends(scope.process.pid)
-        self._performer.let_go_on(scope, effect, effect.unrecorded)
+    def _continue_to_children(self, request: Request, effect: ContinueToChildren) -> None:
+        self._restarts.expects_ends(request.process.pid)
+        self._performer.let_go_on(request, effect, effect.unrecorded)
 
-    def _send(self, scope: Scope, effect: Send) -> object:
+    def _send(self, request: Request, effect: Send) -> object:
         def run(call: SignalCall) -> None:
-            target = self._with_thread(scope, effect.target)
+            target = self._with_thread(request, effect.target)
             if TargetType.CHILDREN in target.types and effect.signal not in IGNORED_BY_DEFAULT:
-                self._restarts.expects_ends(scope.process.pid)
-            send(scope.process, call, target, effect.signal)
+                self._restarts.expects_ends(request.process.pid)
+            send(request.process, call, target, effect.signal)
 
-        return self._carry_out(scope, effect, run)
+        return self._carry_out(request, effect, run)
 
-    def _set_owner(self, scope: Scope, effect: SetOwner) -> object:
+    def _set_owner(self, request: Request, effect: SetOwner) -> object:
         def run(call: SignalCall) -> None:
-            target = None if effect.target is None else self._with_thread(scope, effect.target)
-            call = scope.holdings.hold(duplicate(scope.tid, call.descriptor))
-            set_owner(scope.process, call, target)
+            target = None if effect.target is None else self._with_thread(request, effect.target)
+            call = request.holdings.hold(duplicate(request.tid, call.descriptor))
+            set_owner(request.process, call, target)
 
-        return self._carry_out(scope, effect, run)
+        return self._carry_out(request, effect, run)
 
-    def _set_async(self, scope: Scope, effect: SetAsync) -> object:
+    def _set_async(self, request: Request, effect: SetAsync) -> object:
         """Set O_ASYNC or its signal in a worker, because pipes and sockets take their lock for it.
 
         The call's descriptor stays open until the worker is done.
         """
-        self._performer.demand_event(scope, effect, effect.unrecorded)
-        self._performer.check(scope)
-        call, held = scope.holdings.call, scope.holdings.give_up()
+        self._performer.demand_event(request, effect, effect.unrecorded)
+        self._performer.check(request)
+        call, held = request.holdings.call, request.holdings.give_up()
 
         def over() -> None:
-            if not scope.is_over:
-                scope.holdings.hold(held)
+            if not request.is_over:
+                request.holdings.hold(held)
             elif held >= 0:
                 let_go(held)
 
         def told(outcome: Outcome) -> None:
-            if scope.is_over:
+            if request.is_over:
                 return
-            reply = self._let_go_then(scope, _error_of(outcome))
+            reply = self._let_go_then(request, _error_of(outcome))
             if reply is not PAUSED:
-                self._performer.resume(scope, reply)
+                self._performer.resume(request, reply)
 
-        self._pool.run(lambda: set_async(scope.process, call), told, over=over)
+        self._pool.run(lambda: set_async(request.process, call), told, over=over)
         return PAUSED
 
-    def _set_foreground(self, scope: Scope, effect: SetForeground) -> object:
-        return self._carry_out(scope, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
+    def _set_foreground(self, request: Request, effect: SetForeground) -> object:
+        return self._carry_out(request, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
 
-    def _set_limits(self, scope: Scope, effect: SetLimits) -> object:
+    def _set_limits(self, request: Request, effect: SetLimits) -> object:
         return self._carry_out(
-            scope, effect, lambda call: set_limits(scope.process, scope.tid, call, effect.target)
+            request,
+            effect,
+            lambda call: set_limits(request.process, request.tid, call, effect.target),
         )
 
     def _carry_out(
         self,
-        scope: Scope,
+        request: Request,
         effect: Send | SetOwner | SetForeground | SetLimits,
         run: Callable[[SignalCall], None],
     ) -> object:
-        self._performer.demand_event(scope, effect, effect.unrecorded)
-        self._performer.check(scope)
+        self._performer.demand_event(request, effect, effect.unrecorded)
+        self._performer.check(request)
         try:
-            run(scope.holdings.call)
+            run(request.holdings.call)
             error = 0
         except (KernelError, OSError) as refusal:
             error = refusal.errno or errno.EPERM
-        return self._let_go_then(scope, error)
+        return self._let_go_then(request, error)
 
-    def _let_go_then(self, scope: Scope, reply: int) -> object:
+    def _let_go_then(self, request: Request, reply: int) -> object:
         """Close the descriptor before the answer: the caller's own close must be the last."""
-        held = scope.holdings.give_up()
+        held = request.holdings.give_up()
         if held < 0:
             return reply
         if closes_at_once(held):
@@ -247,25 +249,25 @@ class Signals:
         left = [held]
         self._pool.run(
             lambda: os.close(left.pop()),
-            lambda _outcome: self._performer.resume(scope, reply),
+            lambda _outcome: self._performer.resume(request, reply),
             lane=Lane.CLOSES,
             deadline_s=_CLOSE_DEADLINE_S,
             over=lambda: let_go(left.pop()) if left else None,  # no worker began with it
         )
         return PAUSED
 
-    def _let_go(self, scope: Scope, effect: LetGo) -> object:
-        waits = self._restarts.let_go_soon(effect.pid, scope, True)
+    def _let_go(self, request: Request, effect: LetGo) -> object:
+        waits = self._restarts.let_go_soon(effect.pid, request, True)
         return PAUSED if waits else False
 
-    def _look_again(self, _scope: Scope, effect: LookAgain) -> bool:
+    def _look_again(self, _request: Request, effect: LookAgain) -> bool:
         return is_still(effect.target)
 
-    def _with_thread(self, scope: Scope, target: SignalTarget) -> SignalTarget:
-        thread = scope.holdings.call.thread
+    def _with_thread(self, request: Request, target: SignalTarget) -> SignalTarget:
+        thread = request.holdings.call.thread
         if not thread:
             return target
-        tid = self._targets.threads_number(scope.process, thread)
+        tid = self._targets.threads_number(request.process, thread)
         if not tid:
             raise ProcessLookupError(errno.ESRCH, "no such thread")
         return target._replace(thread=tid)

@@ -37,7 +37,7 @@ from sigwrap.session.effects import (
 from sigwrap.session.effects import Image as WhichImage
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Outcome
-from sigwrap.session.perform import InWorker, Performer, Scope
+from sigwrap.session.perform import InWorker, Performer, Request
 from sigwrap.session.run_end import LimitReached
 from tests.support.stand_in import session_of
 
@@ -56,9 +56,9 @@ def steps_of(*effects: Effect) -> Generator[Effect, Any, None]:
         yield effect
 
 
-def request(steps: Generator[Effect, Any, None], holdings: Any) -> Scope:
+def request_of(steps: Generator[Effect, Any, None], holdings: Any) -> Request:
     notification = Notification(7, 41, 0, 62, X86_64, 0, 0, 0, 0, 0, 0, 0)
-    return Scope(notification, BASH, "kill", steps, holdings=holdings)
+    return Request(notification, BASH, "kill", steps, holdings=holdings)
 
 
 class Stage:
@@ -95,7 +95,7 @@ class Stage:
         return self.run(steps_of(*effects))
 
     def run(self, steps: Generator[Effect, Any, None]) -> list[str]:
-        self.performer.begin(request(steps, self))
+        self.performer.begin(request_of(steps, self))
         return self.happened
 
     # The listener
@@ -295,8 +295,8 @@ def test_each_reason_to_record_nothing_is_good_for_its_answers_only(
 def test_what_a_family_does_by_itself_is_held_to_the_same(
     stage: Stage, effect: Effect, reason: Unrecorded | None, allowed: bool
 ) -> None:
-    def handle(scope: Scope, effect: Effect) -> None:
-        stage.performer.demand_event(scope, effect, reason)
+    def handle(request: Request, effect: Effect) -> None:
+        stage.performer.demand_event(request, effect, reason)
         stage.happened.append("done")
 
     stage.performer.offer({type(effect): handle})
@@ -340,28 +340,28 @@ def test_a_listener_that_broke_ends_the_run_and_lets_go(stage: Stage) -> None:
 
 
 def test_what_broke_while_its_mediator_waited_is_reported_once(stage: Stage) -> None:
-    scope = request(steps_of(record()), stage)
-    stage.performer.broke(scope, OSError("EIO"))
+    request = request_of(steps_of(record()), stage)
+    stage.performer.broke(request, OSError("EIO"))
     assert stage.happened == BROKE
     assert stage.payloads["mediation_failed"]["error"] == "OSError: EIO"
-    stage.performer.broke(scope, OSError("EIO"))
+    stage.performer.broke(request, OSError("EIO"))
     assert len(stage.happened) == 4
 
 
 def test_a_dropped_request_is_let_go_once(stage: Stage) -> None:
-    scope = request(steps_of(record()), stage)
-    stage.performer.drop(scope)
-    stage.performer.drop(scope)
-    stage.performer.resume(scope, None)
+    request = request_of(steps_of(record()), stage)
+    stage.performer.drop(request)
+    stage.performer.drop(request)
+    stage.performer.resume(request, None)
     assert stage.happened == LET_GO
 
 
 def test_a_restarted_call_is_answered_anew(stage: Stage) -> None:
     """The kernel makes it again, and it comes with another number."""
 
-    def restart(scope: Scope, effect: Effect) -> object:
-        stage.performer.restart(scope, effect, 513)
-        stage.performer.came_back(scope, 8)
+    def restart(request: Request, effect: Effect) -> object:
+        stage.performer.restart(request, effect, 513)
+        stage.performer.came_back(request, 8)
         return None
 
     stage.performer.offer({VerifyThenContinue: restart})
@@ -433,10 +433,10 @@ def _value(outcome: Outcome) -> object:
     return outcome.value
 
 
-def has_done(stage: Stage, work: Callable[[], object]) -> Scope:
+def has_done(stage: Stage, work: Callable[[], object]) -> Request:
     """A request that waits for a worker; what is found too late is written down."""
 
-    def handle(scope: Scope, _effect: Effect) -> object:
+    def handle(request: Request, _effect: Effect) -> object:
         def dropped(found: object) -> None:
             stage.happened.append(f"dropped {found}")
 
@@ -448,10 +448,10 @@ def has_done(stage: Stage, work: Callable[[], object]) -> Scope:
         yield Continue()
 
     stage.performer.offer({VerifyThenContinue: handle})
-    scope = request(steps(), stage)
-    stage.performer.begin(scope)
+    request = request_of(steps(), stage)
+    stage.performer.begin(request)
     assert stage.happened == []
-    return scope
+    return request
 
 
 def test_what_a_worker_has_found_is_the_reply(stage: Stage) -> None:
@@ -461,8 +461,8 @@ def test_what_a_worker_has_found_is_the_reply(stage: Stage) -> None:
 
 
 def test_what_a_worker_has_found_for_a_request_that_is_over_is_dropped(stage: Stage) -> None:
-    scope = has_done(stage, lambda: 5)
-    stage.performer.drop(scope)
+    request = has_done(stage, lambda: 5)
+    stage.performer.drop(request)
     stage.timers.pop()()
     assert stage.happened == [*LET_GO, "dropped 5"]
 
@@ -481,9 +481,9 @@ def test_what_a_worker_has_found_after_the_kill_switch_is_dropped_and_the_call_f
 
 def test_events_of_decisions_say_how_long_the_decision_took(stage: Stage) -> None:
     denied = steps_of(Record("exec_denied", {}), Record("exec_failed", {}), Fail(3))
-    scope = request(denied, stage)
-    scope.started_ns -= 5_000
-    stage.performer.begin(scope)
+    request = request_of(denied, stage)
+    request.started_ns -= 5_000
+    stage.performer.begin(request)
     assert stage.payloads["exec_denied"]["evaluation_us"] > 0
     assert "evaluation_us" not in stage.payloads["exec_failed"]
 
@@ -538,9 +538,9 @@ def test_a_line_goes_to_the_caller_and_a_reason_to_end_reaches_the_run(stage: St
 
 
 def test_a_caller_that_ends_while_a_line_is_written_gets_no_answer(stage: Stage) -> None:
-    scope = request(steps_of(record(), Tell("no"), Fail(13)), stage)
-    stage.performer.begin(scope)
-    stage.performer.drop(scope)
+    request = request_of(steps_of(record(), Tell("no"), Fail(13)), stage)
+    stage.performer.begin(request)
+    stage.performer.drop(request)
     happened = list(stage.happened)
     stage.timers.pop()()
     assert stage.happened == happened
