@@ -133,8 +133,11 @@ class Approvers:
 
     def search_again(self) -> Typist | None:
         """Search once more if there is a multiplexer: its clients come and go."""
-        if self._found is not None and self._found.multiplexers:
+        before = self._found
+        if before is not None and before.multiplexers:
             self._found = None
+            if self.typist() is None and before.typist is not None:
+                self._prompt.ask_here_again(before.typist.why)
         return self.typist()
 
     def search_again_if_due(self) -> None:
