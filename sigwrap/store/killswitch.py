@@ -19,7 +19,7 @@ from sigwrap.escape import printable
 from sigwrap.events import HOOK_LOG
 from sigwrap.linux import proc_files
 from sigwrap.linux.descriptors import open_plain_file
-from sigwrap.linux.file_state import mount_of
+from sigwrap.linux.file_state import is_immutable, mount_of
 from sigwrap.linux.paths import refuse_magic_links
 from sigwrap.store.folder import Folder, displaced_name
 from sigwrap.store.journal import writer_lives
@@ -156,12 +156,26 @@ def remove(each_store: tuple[str, ...]) -> list[str]:
     """Remove the file from all stores; return why it is still on."""
     failures = []
     for store in each_store:
+        path = printable(path_in(store))
         try:
             with suppress(FileNotFoundError, NotADirectoryError):
-                _remove(store)
+                if is_immutable_in(store):
+                    failures.append(f"{path} is immutable; first, as root: chattr -i {path}")
+                else:
+                    _remove(store)
         except OSError as error:
-            failures.append(f"can't remove {printable(path_in(store))}: {error.strerror}")
+            failures.append(f"can't remove {path}: {error.strerror}")
     return failures
+
+
+def is_immutable_in(store: str) -> bool:
+    """Return whether the file is there and immutable: root has to change that before it is
+    removed. Raises OSError if that is unknown."""
+    folder = os.open(store, _FOLDER_FLAGS)
+    try:
+        return is_immutable(folder, NAME.encode())
+    finally:
+        os.close(folder)
 
 
 def _remove(store: str) -> None:
