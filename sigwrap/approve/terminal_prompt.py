@@ -128,10 +128,17 @@ class TerminalPrompt:
 
     def ask_elsewhere(self, why: str) -> None:
         """Answer nothing here from now on, and name the open requests again."""
+        if self.not_here:
+            return
         self.not_here = why
         self._named.clear()
         if self._taken is not None:
             self._make_way(time.monotonic())
+
+    def ask_here_again(self, why: str) -> None:
+        """Take back an `ask_elsewhere` whose reason is gone."""
+        if self.not_here == why:
+            self.not_here = ""
 
     def has_shown(self, approval_id: str) -> bool:
         return approval_id in self._named
@@ -170,6 +177,8 @@ class TerminalPrompt:
         self._loop.call_at(now_s + max(_LOOK_AGAIN_S, 20 * (now_s - started_s)), self._look)
 
     def _ask_or_make_way(self, now_s: float) -> None:
+        if self.not_here:
+            self._approvals.search_typist()
         if self.not_here:
             self._name_the_command()
             return

@@ -186,4 +186,9 @@ def exists(path: str) -> bool:
 
 
 def all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc" if _held is None else _held) if name.isdigit()]
+    """Return the pids of all processes.
+
+    Opens /proc anew: processes forked from this one share the position in the held directory, and
+    would take entries from each other's lists.
+    """
+    return [int(name) for name in names("/proc/.") if name.isdigit()]

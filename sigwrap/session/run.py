@@ -311,7 +311,11 @@ _CHANGES_SHOWN = 20
 
 
 def note_changes(recorder: Recorder, tell: Tell) -> None:
-    changed = own_files.changed_own_files()
+    try:
+        changed = own_files.changed_own_files()
+    except Exception as bug:  # count them as changed, and let the log get its end
+        tell(f"internal error: can't check sigwrap's own files: {type(bug).__name__}: {bug}")
+        changed = [own_files.PACKAGE]
     if not changed:
         return
     recorder.record(
