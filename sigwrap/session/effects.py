@@ -377,13 +377,6 @@ class SetForeground(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
-class SetLimits(NamedTuple):
-    """Set the target's limits, as judged, from the supervisor. Reply: 0 or an errno."""
-
-    target: SignalTarget
-    unrecorded: Unrecorded | None = None
-
-
 class LetGo(NamedTuple):
     """Wait until sigwrap no longer traces the process, since it can have one tracer only. Reply:
     whether the caller has waited."""
@@ -452,7 +445,6 @@ Effect = (
     | SetOwner
     | SetAsync
     | SetForeground
-    | SetLimits
     | LetGo
     | LookAgain
     | LookUpNames
