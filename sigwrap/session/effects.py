@@ -90,6 +90,11 @@ class Fail(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
+def would_fail(error: int) -> Fail:
+    """Return the answer to a call that the kernel would refuse as well."""
+    return Fail(error, Unrecorded.NOTHING_HAPPENS)
+
+
 class Succeed(NamedTuple):
     """Return this value to the caller. The kernel does nothing."""
 

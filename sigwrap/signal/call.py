@@ -11,8 +11,8 @@ from sigwrap.errors import InternalError
 from sigwrap.kernel.memory import Memory, Unreadable
 from sigwrap.kernel.pidfd import SIGINFO_BYTES
 from sigwrap.kernel.seccomp import Notification, int32
-from sigwrap.session.effects import Continue, Fail
-from sigwrap.signal.facts import REACHES_NONE, How, would_fail
+from sigwrap.session.effects import Continue, Fail, would_fail
+from sigwrap.signal.facts import REACHES_NONE, How
 
 _LOWEST = -(1 << 31)
 

@@ -82,11 +82,6 @@ OWN = Continue(Unrecorded.STAYS_INSIDE)
 NO_OWNER = SetOwner(None, Unrecorded.REACHES_NOBODY)
 
 
-def would_fail(error: int) -> Fail:
-    """Return the answer to a call that the kernel would refuse as well."""
-    return Fail(error, Unrecorded.NOTHING_HAPPENS)
-
-
 class SignalFacts(NamedTuple):
     sender: Process
     syscall: str

@@ -32,6 +32,7 @@ from sigwrap.session.effects import (
     Succeed,
     Tell,
     Unrecorded,
+    would_fail,
 )
 from sigwrap.signal.facts import (
     CHANGES_ITS_SHELL,
@@ -54,7 +55,6 @@ from sigwrap.signal.facts import (
     to_one,
     unaimed_event,
     unlogged,
-    would_fail,
 )
 
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)

@@ -24,7 +24,14 @@ from sigwrap.kernel.peer import FORK_SERVER_NAME
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP
 from sigwrap.policy.judge.signals import ALL
-from sigwrap.session.effects import SetAsync, SetForeground, SignalTarget, Succeed, Unrecorded
+from sigwrap.session.effects import (
+    SetAsync,
+    SetForeground,
+    SignalTarget,
+    Succeed,
+    Unrecorded,
+    would_fail,
+)
 from sigwrap.session.lineage import SIGWRAP_ITSELF, Process, Types, types_inside, types_outside
 from sigwrap.signal.call import (
     EVERY_PROCESS,
@@ -51,7 +58,6 @@ from sigwrap.signal.facts import (
     How,
     JudgedOwner,
     Refused,
-    would_fail,
 )
 from sigwrap.signal.send import owner, probe
 

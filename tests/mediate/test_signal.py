@@ -31,6 +31,7 @@ from sigwrap.session.effects import (
     SignalTarget,
     Succeed,
     Unrecorded,
+    would_fail,
 )
 from sigwrap.session.lineage import SIGWRAP_ITSELF, Process, Types
 from sigwrap.signal.facts import (
@@ -48,7 +49,6 @@ from sigwrap.signal.facts import (
     JudgedOwner,
     Refused,
     SignalFacts,
-    would_fail,
 )
 from sigwrap.signal.judge import SignalMediator
 from tests.mediate.transcript import Transcript, engine, nobody_handles, play, play_from
