@@ -21,7 +21,7 @@ MODULES = {
 PURE = {
     *("text", "events", "calls", "outcomes", "policy", "agent", "hooks"),
     *("exec.facts", "exec.judge", "exec.question", "exec.events"),
-    *("signal.facts", "signal.judge", "signal.rules", "network.judge", "files.judge"),
+    *("signal.facts", "signal.judge", "network.judge", "files.judge"),
     *("approve.questions", "control.usage_limits", "control.remote_steps"),
     *("session.effects", "session.lineage", "session.run_end", "front.interrupts"),
 }

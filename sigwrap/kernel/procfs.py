@@ -379,19 +379,6 @@ def signal_breaks_off(tid: int) -> bool | None:
     return None
 
 
-def identity(pid: int) -> tuple[bytes, ...]:
-    """Return what two processes must share so that one may read the other's memory."""
-    status = contents(f"/proc/{pid}/status")
-    if status is None:
-        return ()
-    try:
-        namespace = link(f"/proc/{pid}/ns/user").encode()
-    except OSError:
-        namespace = b""
-    fields = (_status_field(status, name) for name in (b"Uid", b"Gid", b"CapPrm", b"CapEff"))
-    return (*fields, namespace)
-
-
 def is_dumpable(pid: int) -> bool:
     """Return whether /proc shows another owner than root; useless for root's processes."""
     found = credentials(pid)

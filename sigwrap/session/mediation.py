@@ -13,8 +13,9 @@ from sigwrap.control.forks import Forks
 from sigwrap.errors import KernelError
 from sigwrap.exec.handler import Execs
 from sigwrap.exec.repeated import RepeatedExecs
-from sigwrap.files.handler import Files, RefusedFiles
+from sigwrap.files.audit import Files
 from sigwrap.files.judge import Refusals
+from sigwrap.files.refused import RefusedFiles
 from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.ptrace import Gone
 from sigwrap.kernel.seccomp import Listener, ListenerBroken, Notification
