@@ -7,7 +7,6 @@ that cannot be recorded is denied.
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -41,8 +40,9 @@ from sigwrap.approve.wording import (
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload, text
-from sigwrap.kernel import procfs
+from sigwrap.kernel import procfs, terminals
 from sigwrap.kernel.peer import Peer
+from sigwrap.session.settings import BELL
 from sigwrap.text import beginning
 
 if TYPE_CHECKING:
@@ -70,18 +70,23 @@ class Approvals:
         self._mode = settings.approvals
         self._timeout_s = settings.approval_timeout_s
         self._unattended_timeout_s = settings.unattended_timeout_s  # where no approver would see it
-        self._notify = session.notifier()
+        self._notify_by = settings.notify
+        if self._notify_by == BELL and terminals.controlling < 0:
+            recorder.tell("--notify bell: there is no terminal")
+            self._notify_by = ""
         self.store = os.path.dirname(os.path.dirname(os.path.abspath(recorder.log.path)))
         self.hints = SessionHints(session.policy.name, store_option(self.store, os.environ))
         self._queue = QuestionQueue(timeout_s=self._timeout_s, new_id=_new_id)
         self._waiting: dict[str, OnAnswer] = {}
         self._stopped = ""  # why no request is granted now
-        self._expires = False
-        self._looks_for_approver = False
+        self._has_timer = False
         self._told_of_no_socket = False
         self._prompt = TerminalPrompt(session, self)
-        self._control = self._open_control(session)
-        has_notify = self._notify is not None
+        try:
+            self._control: ControlSocket | None = ControlSocket(session, self)
+        except StoreError:
+            self._control = None  # each request says who can answer it
+        has_notify = bool(self._notify_by)
         self._approvers = Approvers(session, self._prompt, self._control, has_notify=has_notify)
 
     # Asking
@@ -109,8 +114,8 @@ class Approvals:
             self._await_answer(request)
             if self._approvers.on_terminal and self._prompt.is_there:
                 self._prompt.show(request, or_by_command="control" in channels)
-            if self._notify is None and self._approvers.on_terminal and not self._prompt.can_show:
-                ring(notice_of(request, self.store))  # a program's screen shows no request
+            if not (self._notify_by or self._prompt.can_show) and self._approvers.on_terminal:
+                ring()  # a program's screen shows no request
         return request.id
 
     def would_wait(self, question: Question) -> bool:
@@ -126,10 +131,11 @@ class Approvals:
         return self._recorder.record("approval_requested", request.question.pid, payload)
 
     def _await_answer(self, request: OpenRequest) -> None:
-        self._expire_later(request.deadline_s)
-        self._look_for_approver_later(request.asked_at_s + self._unattended_timeout_s)
-        if self._notify is not None:
-            self._notify(notice_of(request, self.store))
+        self._expire_later()
+        if self._notify_by == BELL:
+            ring()
+        elif self._notify_by:
+            self._session.channel.send(notice_of(request, self.store))
 
     def _keep_for_next_attempt(self, question: Question, channels: list[str], now_s: float) -> str:
         """Open a request for the caller's next attempt, since its screen would freeze if it waited.
@@ -230,27 +236,21 @@ class Approvals:
             return request.deadline_s
         return min(request.deadline_s, request.asked_at_s + self._unattended_timeout_s)
 
-    def _expire_later(self, deadline_s: float) -> None:
-        """Set the one timer for all requests: a later one expires later."""
-        if not self._expires:
-            self._expires = True
-            self._loop.call_at(deadline_s, self._expire)
+    def _expire_later(self, look_again_s: float = 0.0) -> None:
+        """Set the one timer for all requests: a later one is due later."""
+        if self._has_timer or not self._queue.open:
+            return
+        self._has_timer = True
+        first = self._queue.open[0]
+        unseen_s = max(first.asked_at_s + self._unattended_timeout_s, look_again_s)
+        self._loop.call_at(min(first.deadline_s, unseen_s), self._expire)
 
     def _expire(self) -> None:
-        self._expires = False
-        self._settle(self._queue.expire(time.monotonic()))
-        if self._queue.open:
-            self._expire_later(self._queue.open[0].deadline_s)
-
-    def _look_for_approver_later(self, at_s: float) -> None:
-        if not self._looks_for_approver and at_s < math.inf:
-            self._looks_for_approver = True
-            self._loop.call_at(at_s, self._look_for_approver)
-
-    def _look_for_approver(self) -> None:
-        """Let requests expire that no approver sees; look again, since an approver may leave."""
-        self._looks_for_approver = False
+        """Let requests expire: in time, or early if no approver sees them. An approver may leave,
+        so look again."""
+        self._has_timer = False
         now_s = time.monotonic()
+        self._settle(self._queue.expire(now_s))
         why = f"no answer within {self._unattended_timeout_s:g} s, and no approver was watching"
         unseen = [
             each
@@ -259,10 +259,7 @@ class Approvals:
             and not self._approvers.is_seen(each.id, now_s)
         ]
         self._settle(self._queue.settle_unasked(each.id, why, now_s, "expired") for each in unseen)
-        if self._queue.open:
-            at_s = self._queue.open[0].asked_at_s + self._unattended_timeout_s
-            again_s = now_s + min(self._unattended_timeout_s, _LOOK_FOR_APPROVER_EVERY_S)
-            self._look_for_approver_later(max(at_s, again_s))
+        self._expire_later(now_s + min(self._unattended_timeout_s, _LOOK_FOR_APPROVER_EVERY_S))
 
     # Answers
 
@@ -308,12 +305,6 @@ class Approvals:
 
     # The control socket
 
-    def _open_control(self, session: Session) -> ControlSocket | None:
-        try:
-            return ControlSocket(session, self)
-        except StoreError:
-            return None  # each request says who can answer it
-
     def refused(self, peer: Peer) -> None:
         payload: Payload = {
             "reason": peer.objection,
@@ -342,9 +333,7 @@ class Approvals:
                 message = text(request.get("message"))
                 return self._answer_by_control(approval_id, Verdict.NO, peer, message)
             case {"do": "signal" | "signal-outcome"}:
-                return self._session.agent_signals.on_request(
-                    request, peer, lambda: self._is_typed(peer)
-                )
+                return self._session.agent_signals.on_request(request, peer)
             case _:
                 return refusal(
                     "bad-request", "unknown request: use list, show, approve, deny or signal"
@@ -387,7 +376,7 @@ class Approvals:
         ids = [request.id for request in self._queue.open]
         return refusal("unknown-id", f"there is no request {approval_id}", open=ids)
 
-    def _is_typed(self, peer: Peer) -> bool:
+    def is_typed(self, peer: Peer) -> bool:
         """Return whether the session may have typed it, and record that as an attempt."""
         self._approvers.search_again()
         is_typed = self._approvers.types_for(peer)
@@ -404,7 +393,7 @@ class Approvals:
                 "not-taken",
                 f"this session runs with --approvals {self._mode.value}: it accepts no answer here",
             )
-        if verdict is not Verdict.NO and self._is_typed(peer):
+        if verdict is not Verdict.NO and self.is_typed(peer):
             why = "the session may have typed this itself: approve it on another terminal"
             return refusal("typed", why)
         self._approvers.note_answer()

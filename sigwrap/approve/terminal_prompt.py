@@ -49,7 +49,6 @@ from sigwrap.approve.terminal_input import (
 )
 from sigwrap.approve.wording import lines_of
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
-from sigwrap.front.messages import Notice
 from sigwrap.kernel import proc_files, procfs, terminals
 from sigwrap.kernel.process import send
 from sigwrap.kernel.procfs import Stat
@@ -422,7 +421,7 @@ class TerminalPrompt:
             return b""
 
 
-def ring(_notice: Notice) -> None:
+def ring() -> None:
     """Ring the terminal's bell, which leaves the screen as it is."""
     if terminals.controlling >= 0:
         terminals.write_all(terminals.controlling, b"\a", within_s=_WRITTEN_WITHIN_S)
