@@ -58,6 +58,7 @@ _MOST_PID = 1 << 31  # the kernel takes no larger one
 _MOST_OPEN = 64  # each holds descriptors of the supervisor, and takes time of the approver
 _NOT_RECORDED = "it can't be recorded"
 _DRAWS = "a program that draws on the terminal does not wait"
+_ENDED = "its process has ended"
 _EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"}
 
 
@@ -100,16 +101,16 @@ class Approvals:
         self._waiting[request.id] = on_answer
         channels = self._channels()
         if not self._record_asked(request, channels):
-            self._deny_unasked(request.id, _NOT_RECORDED, now_s)
+            self._refuse([request.id], _NOT_RECORDED)
         elif (settled := self._queue.settle_from_memory(request.id, now_s)) is not None:
             self._settle([settled])
         elif len(self._queue.open) > _MOST_OPEN:
-            self._deny_unasked(request.id, f"{_MOST_OPEN} other requests are open already", now_s)
+            self._refuse([request.id], f"{_MOST_OPEN} other requests are open already")
         elif not channels:
-            self._deny_unasked(request.id, self._stopped or self._approvers.why_none(), now_s)
+            self._refuse([request.id], self._stopped or self._approvers.why_none())
         elif question.kind != "exec" and is_drawn_on_by(question.pid):
             why = self._keep_for_next_attempt(question, channels, now_s)
-            self._deny_unasked(request.id, why, now_s, "at once")
+            self._refuse([request.id], why, "at once")
         else:
             self._await_answer(request)
             if self._approvers.on_terminal and self._prompt.is_there:
@@ -147,7 +148,7 @@ class Approvals:
             kept = self._queue.ask(question, now_s, for_next=True)
             self._waiting[kept.id] = lambda _answer: None
             if not self._record_asked(kept, channels):
-                self._deny_unasked(kept.id, _NOT_RECORDED, now_s)
+                self._refuse([kept.id], _NOT_RECORDED)
                 return _DRAWS
             self._await_answer(kept)
         return f"{_DRAWS}; {self.hints.command('approve', kept.id)} allows it next time"
@@ -175,20 +176,16 @@ class Approvals:
         self._approvers.session_connected_to(pid)
 
     def process_ended(self, pid: int) -> None:
-        for approval_id in self._queue.kept_of(pid):
-            self.withdraw(approval_id)
+        self._refuse(self._queue.kept_of(pid), _ENDED, "withdrawn")
 
-    def withdraw(self, approval_id: str, why: str = "its process has ended") -> None:
-        settled = self._queue.withdraw(approval_id, why, time.monotonic())
-        if settled is not None:
-            self._settle([settled])
+    def withdraw(self, approval_id: str, why: str = _ENDED) -> None:
+        self._refuse([approval_id], why, "withdrawn")
 
     def stop_asking(self, why: str) -> None:
         """Deny the open requests, and all others from now on. A caller that waits for an answer
         cannot end by a signal that it blocks, so it would hold up an interrupt."""
         self._stopped = why
-        now_s = time.monotonic()
-        self._settle(self._queue.settle_unasked(each.id, why, now_s) for each in self._queue.open)
+        self._refuse([each.id for each in self._queue.open], why)
 
     def ask_again(self) -> None:
         self._stopped = ""
@@ -213,8 +210,7 @@ class Approvals:
     def close(self) -> None:
         """Withdraw the open requests, and let go of the terminal and the socket."""
         self._stopped = "the session ended"
-        for request in self._queue.open:
-            self.withdraw(request.id, self._stopped)
+        self._refuse([each.id for each in self._queue.open], self._stopped, "withdrawn")
         self._prompt.close()
         if self._control is not None:
             self._control.close()
@@ -253,12 +249,12 @@ class Approvals:
         self._settle(self._queue.expire(now_s))
         why = f"no answer within {self._unattended_timeout_s:g} s, and no approver was watching"
         unseen = [
-            each
+            each.id
             for each in self._queue.open
             if each.asked_at_s + self._unattended_timeout_s <= now_s
             and not self._approvers.is_seen(each.id, now_s)
         ]
-        self._settle(self._queue.settle_unasked(each.id, why, now_s, "expired") for each in unseen)
+        self._refuse(unseen, why, "expired")
         self._expire_later(now_s + min(self._unattended_timeout_s, _LOOK_FOR_APPROVER_EVERY_S))
 
     # Answers
@@ -280,10 +276,11 @@ class Approvals:
         found = self._queue.answer(approval_id, verdict, by=by, message=message, now_s=now_s)
         return found if isinstance(found, TooLate | Unknown) else self._settle(found)
 
-    def _deny_unasked(
-        self, approval_id: str, why: str, now_s: float, reason: str = "nobody"
-    ) -> None:
-        self._settle([self._queue.settle_unasked(approval_id, why, now_s, reason)])
+    def _refuse(self, ids: list[str], why: str, reason: str = "nobody") -> None:
+        """Deny requests without an approver."""
+        now_s = time.monotonic()
+        refused = (self._queue.refuse(each, why, now_s, reason) for each in ids)
+        self._settle(settled for found in refused for settled in found)
 
     def _settle(self, all_settled: Iterable[Settled]) -> tuple[Settled, ...]:
         done = tuple(self._recorded(settled) for settled in all_settled)

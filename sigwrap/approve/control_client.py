@@ -9,15 +9,18 @@ order, so repeated attempts would always come too late.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import stat
 import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 
 from sigwrap.approve.control_protocol import (
+    CALLS_SUFFIX,
     SOCKET_SUFFIX,
     ControlReply,
     ControlRequest,
@@ -54,16 +57,16 @@ def ask_all(
 ) -> tuple[list[Answered], list[Unreachable]]:
     """Return the replies of the running sessions, and the failures. A socket without a listener is
     left out. `first`: the sessions to ask before all others."""
-    folder_fd = _open_folder(control_folder(store))
-    if folder_fd is None:
-        return [], []
     try:
-        names = _names(folder_fd)
-        order = sorted(names, key=lambda each: (each not in first, os.urandom(4)))
-        asked = _Round(folder_fd, request, order)
-        asked.run()
-    finally:
-        os.close(folder_fd)
+        with _folder(store) as folder_fd:
+            names = _names(folder_fd)
+            order = sorted(names, key=lambda each: (each not in first, os.urandom(4)))
+            asked = _Round(folder_fd, request, order)
+            asked.run()
+    except FileNotFoundError:
+        return [], []
+    except OSError as error:
+        raise _unreadable(store, error) from error
     answered = []
     for session_id, reply in sorted(asked.answered, key=lambda each: each.session_id):
         # A socket with several names is asked under one of them, and tells its own.
@@ -74,13 +77,13 @@ def ask_all(
 
 def ask_one(store: str, session_id: str, request: ControlRequest) -> ControlReply:
     """Ask one session, or raise SessionError."""
-    folder_fd = _open_folder(control_folder(store))
-    reply = None
-    if folder_fd is not None:
-        try:
+    try:
+        with _folder(store) as folder_fd:
             reply = _ask(folder_fd, session_id, request, time.monotonic() + WITHIN_S)
-        finally:
-            os.close(folder_fd)
+    except FileNotFoundError:
+        reply = None
+    except OSError as error:
+        raise _unreadable(store, error) from error
     if reply is None:
         why = f"session {session_id} does not accept requests"
         raise Unreachable(why, session_id, "it may have ended")
@@ -194,10 +197,75 @@ def _names(folder_fd: int) -> dict[str, list[str]]:
     return {each[0]: each for each in names.values()}
 
 
-def _open_folder(path: str) -> int | None:
+@contextmanager
+def _folder(store: str) -> Iterator[int]:
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(control_folder(store), flags)
     try:
-        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StoreError(f"can't read {path}: {error.strerror}") from error
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _unreadable(store: str, error: OSError) -> StoreError:
+    return StoreError(f"can't read {control_folder(store)}: {error.strerror}")
+
+
+# The sockets of sessions whose supervisor was killed
+
+_UNFINISHED = re.compile(rf"(?s)(.+)(?:{SOCKET_SUFFIX}(?:\.new-[0-9a-f]{{12}})?|{CALLS_SUFFIX})")
+
+
+class LeftSocket(NamedTuple):
+    session_id: str
+    name: str
+
+
+def left_sockets(store: str) -> list[LeftSocket]:
+    """Return this user's sockets that have no listener."""
+    with suppress(OSError), _folder(store) as fd:
+        return [
+            LeftSocket(named[1], name)
+            for name in sorted(os.listdir(fd))
+            if (named := _UNFINISHED.fullmatch(name)) and is_left(fd, name)
+        ]
+    return []
+
+
+def is_listened_at(store: str, session_id: str) -> bool:
+    with suppress(OSError), _folder(store) as fd:
+        return _is_listened_at(fd, session_id + SOCKET_SUFFIX)
+    return False
+
+
+def remove_left(store: str, sockets: list[LeftSocket]) -> int:
+    """Remove them unless they have a listener by now, and return how many were removed."""
+    count = 0
+    with suppress(OSError), _folder(store) as fd:
+        for each in sockets:
+            with suppress(OSError):  # another removed it
+                if is_left(fd, each.name):
+                    os.unlink(each.name, dir_fd=fd)
+                    count += 1
+    return count
+
+
+def is_left(folder_fd: int, name: str) -> bool:
+    try:
+        found = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+    except OSError:
+        return False
+    is_ours = stat.S_ISSOCK(found.st_mode) and found.st_uid == os.geteuid()
+    return is_ours and not _is_listened_at(folder_fd, name)
+
+
+def _is_listened_at(folder_fd: int, name: str) -> bool:
+    """Return whether it has a listener. A new socket, under a temporary name, has none yet."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as end:
+        try:
+            end.connect(socket_path(folder_fd, name))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True  # it may be full
+    return True
