@@ -8,7 +8,6 @@ import time
 
 from sigwrap import errors
 from sigwrap.bare import signal
-from sigwrap.errors import InternalError
 from sigwrap.front.interrupts import JOB_STOPS, BootloaderCopies
 from sigwrap.front.parent import (
     ParentOfOne,
@@ -67,7 +66,7 @@ class _Forwarder(ParentOfOne):
         inherited: Inherited,
         grace_s: float | None,
     ) -> None:
-        super().__init__(signals, child, bootloader_pid)
+        super().__init__(signals, child, bootloader_pid, _say)
         self._inherited = inherited
         on_terminal = procfs.controlling_terminal(os.getpid()) is not None
         self._copies = BootloaderCopies(bootloader_pid, on_terminal=on_terminal)
@@ -84,15 +83,9 @@ class _Forwarder(ParentOfOne):
         self._kill_at = None
         self._kill_tree("the grace period ended")
 
-    def _read_signals(self) -> None:
-        """Handle SIGCHLD last: a signal that came with it may have stopped the command, and handled
-        after our own stop, it would stop the command again."""
-        for info in sorted(self._signals.read(), key=lambda info: info.number == signal.SIGCHLD):
-            if info.number in (signal.SIGTSTP, signal.SIGCONT):
-                self._got_stop = info.number == signal.SIGTSTP
-            self._on_signal(info)
-
     def _on_forwardable(self, info: SignalInfo) -> None:
+        if info.number in (signal.SIGTSTP, signal.SIGCONT):
+            self._got_stop = info.number == signal.SIGTSTP
         if self._copies.has_copy(info.number, info.sender_pid, time.monotonic()):
             return
         if self._child_status is not None:
@@ -115,9 +108,6 @@ class _Forwarder(ParentOfOne):
             or stays_stopped(self._child)
             or handles(self._child, signal.SIGCONT)
         )
-
-    def _on_readable(self, fd: int) -> None:
-        raise InternalError("sigwrap-forward has no channel to read")
 
     def _on_child_stopped(self, number: int) -> None:
         """Stop what the shell waits for: us, or the bootloader.
@@ -146,9 +136,6 @@ class _Forwarder(ParentOfOne):
 
     def _kill_tree(self, reason: str) -> None:
         self._sweep()
-
-    def _say(self, text: str) -> None:
-        _say(text)
 
     def _exit_status(self, child_status: int) -> int:
         if os.WIFSIGNALED(child_status):

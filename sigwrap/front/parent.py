@@ -7,6 +7,7 @@ import os
 import select
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from sigwrap import errors
 from sigwrap.bare import signal
@@ -30,7 +31,10 @@ def take_signals() -> SignalFd:
 
 
 class ParentOfOne(ABC):
-    def __init__(self, signals: SignalFd, child: int, bootloader_pid: int) -> None:
+    def __init__(
+        self, signals: SignalFd, child: int, bootloader_pid: int, say: Callable[[str], None]
+    ) -> None:
+        self._say = say
         self._signals = signals
         self._child = child
         self._child_status: int | None = None
@@ -38,12 +42,17 @@ class ParentOfOne(ABC):
         self._has_passed_on_stop = False  # since the command was continued last
         self._all_below = linux_process.Sweep(self._reaped)
         self._poll = select.epoll()  # poll(2) fails under a low limit of open files
-        self._poll.register(signals.fd, select.EPOLLIN)
+        self._handlers: dict[int, Callable[[], None]] = {}
+        self._watch(signals.fd, self._read_signals)
         self._bootloader_pid = bootloader_pid
         self._bootloader_pidfd = -1
         if bootloader_pid:
             self._bootloader_pidfd = os.pidfd_open(bootloader_pid)
-            self._poll.register(self._bootloader_pidfd, select.EPOLLIN)
+            self._watch(self._bootloader_pidfd, self._on_bootloaders_end)
+
+    def _watch(self, fd: int, handler: Callable[[], None]) -> None:
+        self._poll.register(fd, select.EPOLLIN)
+        self._handlers[fd] = handler
 
     def run(self) -> int:
         try:
@@ -64,26 +73,23 @@ class ParentOfOne(ABC):
             ready = self._poll.poll(None if deadline is None else seconds_until(deadline))
             # Signals last: the supervisor's messages decide what they mean.
             for fd, _ in sorted(ready, key=lambda event: event[0] == self._signals.fd):
-                if fd == self._signals.fd:
-                    self._read_signals()
-                elif fd == self._bootloader_pidfd:
-                    self._poll.unregister(fd)
-                    self._kill_tree("the outer process of the binary died")
-                else:
-                    self._on_readable(fd)
+                self._handlers[fd]()
             if deadline is not None and time.monotonic() >= deadline:
                 self._on_deadline(time.monotonic())
         return self._child_status
 
-    def _read_signals(self) -> None:
-        for info in self._signals.read():
-            self._on_signal(info)
+    def _on_bootloaders_end(self) -> None:
+        self._poll.unregister(self._bootloader_pidfd)
+        self._kill_tree("the outer process of the binary died")
 
-    def _on_signal(self, info: SignalInfo) -> None:
-        if info.number == signal.SIGCHLD:
-            self._reap()
-        if not (info.is_our_own or info.is_of_a_child):
-            self._on_forwardable(info)
+    def _read_signals(self) -> None:
+        """Handle SIGCHLD last: a signal that came with it may have stopped the child, and handled
+        after our own stop, it would stop the child again."""
+        for info in sorted(self._signals.read(), key=lambda info: info.number == signal.SIGCHLD):
+            if info.number == signal.SIGCHLD:
+                self._reap()
+            if not (info.is_our_own or info.is_of_a_child):
+                self._on_forwardable(info)
 
     def _reap(self) -> bool:
         """Return False if no child is left."""
@@ -133,9 +139,6 @@ class ParentOfOne(ABC):
     def _on_forwardable(self, info: SignalInfo) -> None: ...
 
     @abstractmethod
-    def _on_readable(self, fd: int) -> None: ...
-
-    @abstractmethod
     def _on_child_stopped(self, number: int) -> None: ...
 
     @abstractmethod
@@ -143,9 +146,6 @@ class ParentOfOne(ABC):
 
     @abstractmethod
     def _exit_status(self, child_status: int) -> int: ...
-
-    @abstractmethod
-    def _say(self, text: str) -> None: ...
 
 
 def still_ignores(pid: int, number: int, inherited: Inherited) -> bool:
