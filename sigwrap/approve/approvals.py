@@ -114,7 +114,7 @@ class Approvals:
         else:
             self._await_answer(request)
             if self._approvers.on_terminal and self._prompt.is_there:
-                self._prompt.show(request, or_by_command="control" in channels)
+                self._prompt.show(request)
             if not (self._notify_by or self._prompt.can_show) and self._approvers.on_terminal:
                 ring()  # a program's screen shows no request
         return request.id
@@ -157,6 +157,11 @@ class Approvals:
     def are_on_terminal(self) -> bool:
         """Whether requests appear on the terminal."""
         return self._approvers.can_show
+
+    @property
+    def has_control(self) -> bool:
+        """Whether `sigwrap approve` can answer."""
+        return self._approvers.by_control and self._control is not None
 
     def how_to_answer(self, approval_id: str) -> str:
         """Return how the user answers an open request."""
@@ -263,7 +268,7 @@ class Approvals:
         if verdict is not Verdict.NO and self._approvers.search_again() is not None:
             request = self._queue.find(approval_id)
             if request is not None:
-                self._prompt.show(request, or_by_command=self._approvers.by_control)
+                self._prompt.show(request)
             return
         self._approvers.note_answer()
         self._answer(approval_id, verdict, by="the terminal", message="")
