@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from sigwrap.bare import NamedTuple, signal
 from sigwrap.kernel import proc_files
@@ -14,6 +15,7 @@ _DUMP_CORE = (
 )
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
+_MOST_ANCESTORS = 4096  # more than there can be, unless pids are reused meanwhile
 _CAP_KILL = 1 << 5
 _CAP_SYS_ADMIN = 1 << 21
 
@@ -42,6 +44,16 @@ def stat(pid: int) -> Stat | None:
     """Return the process's stat file; None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else read_stat(data)
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """Yield the process's parent, the parent's parent, and so on."""
+    for _ in range(_MOST_ANCESTORS):
+        found = stat(pid)
+        if found is None or found.ppid == 0:
+            return
+        pid = found.ppid
+        yield pid
 
 
 def is_stopped(pid: int) -> bool:
