@@ -17,7 +17,7 @@ from sigwrap.errors import (
 )
 from sigwrap.front.messages import Channel, DiedOf, HeldUp
 from sigwrap.front.process import run_before_supervisor
-from sigwrap.kernel import limits, pidfd, proc_files
+from sigwrap.kernel import limits, procfs, signals
 from sigwrap.kernel.descriptors import release_all, require_enough, reserve_standard_streams
 from sigwrap.outcomes import counted
 from sigwrap.session.run import Ended, run_session
@@ -35,8 +35,8 @@ _SAID_BEFORE = (
 def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None) -> int:
     """Run the command, with `variables` added to its environment."""
     reserve_standard_streams()
-    proc_files.hold()
-    proc_files.require()
+    procfs.hold()
+    procfs.require()
     inherited = Inherited.capture()
     if variables:
         inherited = inherited._replace(environment={**inherited.environment, **variables})
@@ -46,7 +46,7 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
         return run_in_joined_session(settings, inherited)
     limits.lift(inherited.limits)
     require_enough()
-    pidfd.require()
+    signals.require()
     wants_traceback = bool(os.environ.get("SIGWRAP_DEBUG"))
     if wants_traceback:
         import traceback  # later, nothing may be imported

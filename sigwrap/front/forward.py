@@ -18,11 +18,11 @@ from sigwrap.front.parent import (
     still_ignores,
     take_signals,
 )
-from sigwrap.kernel import libc, limits, proc_files, procfs
+from sigwrap.kernel import libc, limits, procfs
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.kernel.libc import seconds_until
-from sigwrap.kernel.sigfd import SignalFd, SignalInfo, handles
+from sigwrap.kernel.signals import SignalFd, SignalInfo, handles
 from sigwrap.session.run_end import LEFTOVERS_GRACE_S
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, exec_command, find_program
@@ -31,8 +31,8 @@ from sigwrap.text import bounded, printable
 
 def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     reserve_standard_streams()
-    proc_files.hold()
-    proc_files.require()
+    procfs.hold()
+    procfs.require()
     inherited = Inherited.capture()
     limits.lift(inherited.limits)
     program = find_program(command[0], inherited.environment)

@@ -14,7 +14,7 @@ from sigwrap.front.interrupts import JOB_STOPS
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel import procfs
 from sigwrap.kernel.libc import seconds_until
-from sigwrap.kernel.sigfd import SignalFd, SignalInfo
+from sigwrap.kernel.signals import SignalFd, SignalInfo, ignored_signals
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 
@@ -153,7 +153,7 @@ def still_ignores(pid: int, number: int, inherited: Inherited) -> bool:
     if number not in inherited.ignored_signals:
         return False
     found = procfs.stat(pid) if pid else None
-    return found is None or found.has_ended or number in procfs.ignored_signals(pid)
+    return found is None or found.has_ended or number in ignored_signals(pid)
 
 
 def only_we_get(number: int) -> bool:

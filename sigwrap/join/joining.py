@@ -38,7 +38,7 @@ from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import close_all_but
 from sigwrap.kernel.descriptors import inherited as inherited_descriptors
 from sigwrap.kernel.peer import objection_to_listener, pid_and_uid
-from sigwrap.kernel.sigfd import SignalFd, SignalInfo
+from sigwrap.kernel.signals import SignalFd, SignalInfo
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, find_program, restore_signals
 

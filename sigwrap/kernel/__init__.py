@@ -8,7 +8,7 @@ landlock     the Landlock domain: keeps signals inside, and enforces file rules
 ptrace       stops another thread, reads and changes its registers, and releases it
 restage      puts another command and environment into a caller's own exec
 pidfd        signals a process by its pidfd, sees its end, and duplicates its descriptors
-proc_files   files below a /proc that no process can mount over
+procfs   files below a /proc that no process can mount over
 procfs       facts about a process from /proc
 process      children, descendants, the end of a whole tree
 peer         which process connected to a socket or sent a signal, and whether to serve it
@@ -16,8 +16,7 @@ sockets      what the kernel tells about sockets: their peers, who listens at a 
 memory       strings and arrays of another process
 paths        resolves paths as another process sees them
 file_state   statx(2) of a file without asking its file server; local file systems
-descriptors  sigwrap's own descriptors, and paths that are opened later exactly as before
-sigfd        signals as readable events, with their sender
+descriptors  sigwrap's own descriptors, paths that are opened later exactly as before, duplicates
 limits       the caller's limits, which apply to the command alone; control groups
 terminals    the terminals that sigwrap writes to, who reads them, and the lines written
 """

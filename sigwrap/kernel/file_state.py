@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator
 
 from sigwrap.bare import NamedTuple, re
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from sigwrap.kernel.libc import libc
 from sigwrap.machine import NUMBERS
 
@@ -186,7 +186,7 @@ def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> byt
 
 
 def _told_by_procfs(pid: int | str) -> list[Told]:
-    return read_mountinfo(proc_files.all_contents(f"/proc/{pid}/mountinfo"))
+    return read_mountinfo(procfs.all_contents(f"/proc/{pid}/mountinfo"))
 
 
 def read_mountinfo(text: bytes) -> list[Told]:
@@ -270,7 +270,7 @@ def place_of(path: bytes, mount_id: int = STATX_MNT_ID) -> Place:
 
     `mount_id` chooses between the two kinds of mount ids.
     """
-    folder, path = proc_files.at(path)
+    folder, path = procfs.at(path)
     return _place(ask(folder, path, AT_STATX_DONT_SYNC, _STATX_INO | mount_id))
 
 
@@ -328,7 +328,7 @@ def kind_of(path: bytes) -> tuple[int, int]:
 
 def device_of(path: bytes) -> tuple[int, int, int]:
     """Return the type, and a device's numbers. Follows links of /proc."""
-    folder, path = proc_files.at(path)
+    folder, path = procfs.at(path)
     found = ask(folder, path, AT_STATX_DONT_SYNC, _STATX_TYPE)
     mode, major, minor = _DEVICE.unpack_from(found)
     return stat.S_IFMT(mode), major, minor
@@ -349,7 +349,7 @@ def _inode(place: Place) -> Inode:
 
 
 def born_at(path: bytes) -> Born:
-    folder, path = proc_files.at(path)
+    folder, path = procfs.at(path)
     return _born(ask(folder, path, AT_STATX_DONT_SYNC, _STATX_INO | _STATX_BTIME))
 
 

@@ -21,7 +21,7 @@ import struct
 
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import KernelError
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import (
     AT_EMPTY_PATH,
     AT_STATX_DONT_SYNC,
@@ -124,7 +124,7 @@ def told_link(path: str) -> str:
     Such a file can still be reached, from a folder nearby.
     """
     try:
-        return proc_files.link(path)
+        return procfs.link(path)
     except OSError as failure:
         if failure.errno != errno.ENAMETOOLONG:
             raise
@@ -283,7 +283,7 @@ class Caller:
     def open_descriptor(self, fd: int) -> int:
         self.found_below_our_root = False
         try:
-            return proc_files.open_file(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
+            return procfs.open_file(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
         except FileNotFoundError as missing:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF)) from missing
 
@@ -390,10 +390,10 @@ class Caller:
     def open_folder(self, folder_fd: int = AT_FDCWD) -> int:
         if folder_fd != AT_FDCWD:
             return self.open_descriptor(folder_fd)
-        return proc_files.open_file(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
+        return procfs.open_file(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
 
     def _walk(self, path: bytes, folder_fd: int, way: list[Passed] | None = None) -> int:
-        root = proc_files.open_file(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
+        root = procfs.open_file(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
         try:
             here = os.dup(root) if path.startswith(b"/") else self.open_folder(folder_fd)
             return _Walk(self, self._pid, self._tid, root, here, way).to(path)
@@ -471,11 +471,11 @@ class _Walk:
         if magic_of(self._here) == _PROC_SUPER_MAGIC:
             if part == b"self":  # for the thread's process, in whatever folder the link is
                 pid = procfs.tgid(self._tid) or self._pid
-                self._move(proc_files.open_file(b"/proc/%d" % pid, _PATH_FLAGS))
+                self._move(procfs.open_file(b"/proc/%d" % pid, _PATH_FLAGS))
                 return []
             if part == b"thread-self":
                 thread = b"/proc/%d/task/%d" % (self._pid, self._tid)
-                self._move(proc_files.open_file(thread, _PATH_FLAGS))
+                self._move(procfs.open_file(thread, _PATH_FLAGS))
                 return []
             if part not in (b"mounts", b"net"):  # the kernel follows all others by itself
                 if self._way is not None:

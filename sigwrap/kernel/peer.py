@@ -18,9 +18,8 @@ from collections.abc import Callable
 from fcntl import ioctl
 
 from sigwrap.bare import NamedTuple, socket
-from sigwrap.kernel import proc_files, procfs
-from sigwrap.kernel.pidfd import has_ended
-from sigwrap.kernel.sigfd import SignalInfo
+from sigwrap.kernel import procfs
+from sigwrap.kernel.signals import SignalInfo, has_ended
 
 _SO_PEERPIDFD = 77
 _UCRED = struct.Struct("=iII")
@@ -188,7 +187,7 @@ def _is_filtered(filters: Filters) -> bool:
 
 def _filters(pid: int | str) -> Filters | None:
     """Return the seccomp state; None also for an exited leader, which may have dropped it."""
-    status = proc_files.contents(f"/proc/{pid}/status")
+    status = procfs.contents(f"/proc/{pid}/status")
     return None if status is None else read_status(status)
 
 
@@ -252,7 +251,7 @@ def level(pid: int) -> str:
 
 def namespace(pid: int) -> str:
     try:
-        return proc_files.link(f"/proc/{pid}/ns/pid")
+        return procfs.link(f"/proc/{pid}/ns/pid")
     except OSError:
         return ""
 
@@ -274,7 +273,7 @@ def group(sender: int, number: int) -> int | None:
 
 def _translated(sender: int, number: int) -> int:
     """Ask the kernel, without a search (Linux 6.11). Raises OSError if there is none."""
-    fd = proc_files.open_file(f"/proc/{sender}/ns/pid")
+    fd = procfs.open_file(f"/proc/{sender}/ns/pid")
     try:
         return ioctl(fd, _NS_GET_PID_FROM_PIDNS, number)
     finally:
@@ -286,7 +285,7 @@ def _find(sender: int, number: int, field: str) -> int | None:
     wanted = namespace(sender)
     if not wanted:
         return None
-    for pid in proc_files.all_pids():
+    for pid in procfs.all_pids():
         for tid in (pid,) if field == "NSpgid" else procfs.threads(pid):
             numbers = procfs.numbers(tid, field)
             if numbers and len(numbers) <= level:
@@ -302,7 +301,7 @@ def _is_within(pid: int, level: int, wanted: str) -> bool:
     if depth < level:
         return False
     try:
-        fd = proc_files.open_file(f"/proc/{pid}/ns/pid")
+        fd = procfs.open_file(f"/proc/{pid}/ns/pid")
     except OSError:
         return False
     for _ in range(depth - level):
@@ -368,7 +367,7 @@ class Rights:
 
 
 def _fields(pid: int | str) -> dict[bytes, bytes]:
-    text = proc_files.contents(f"/proc/{pid}/status")
+    text = procfs.contents(f"/proc/{pid}/status")
     if text is None:
         raise ProcessLookupError(0, "it has ended")
     pairs = (line.partition(b":") for line in text.split(b"\n"))
@@ -376,5 +375,5 @@ def _fields(pid: int | str) -> dict[bytes, bytes]:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    found = proc_files.file_status(path)
+    found = procfs.file_status(path)
     return found.st_dev, found.st_ino

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from sigwrap.bare import NamedTuple, socket
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.peer import is_supervised
 
 SHOW_NAME, SHOW_FILE, SHOW_PEER = 1, 2, 4
@@ -181,7 +181,7 @@ class ListenerCheck:
         if self._still_holds(listener):
             return ""
         has_supervised = False
-        for pid in proc_files.all_pids():
+        for pid in procfs.all_pids():
             if time.monotonic() > deadline_s:
                 raise TimeoutError
             try:
@@ -241,7 +241,7 @@ def _listed(table: str, port: int) -> Iterator[tuple[bytes, _Listener]]:
 def _lines(path: str) -> Iterator[bytes]:
     """Read only as far as the caller iterates: there may be a million connections."""
     try:
-        fd = proc_files.open_file(path)
+        fd = procfs.open_file(path)
     except OSError:
         return
     try:
@@ -262,7 +262,7 @@ def _shown(family: int, address: str) -> bytes:
 
 
 def _descriptor_of(pid: int, inode: int) -> int | None:
-    for name in proc_files.names(f"/proc/{pid}/fd"):
+    for name in procfs.names(f"/proc/{pid}/fd"):
         if _socket_inode(pid, int(name)) == inode:
             return int(name)
     return None
@@ -270,7 +270,7 @@ def _descriptor_of(pid: int, inode: int) -> int | None:
 
 def _socket_inode(pid: int, fd: int) -> int | None:
     try:
-        kind, _, number = proc_files.link(f"/proc/{pid}/fd/{fd}").partition(":[")
+        kind, _, number = procfs.link(f"/proc/{pid}/fd/{fd}").partition(":[")
     except OSError:
         return None
     return int(number[:-1]) if kind == "socket" else None

@@ -22,12 +22,11 @@ import time
 from collections.abc import Callable, Iterator
 
 from sigwrap.bare import deque, signal, socket
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import duplicate, let_go
 from sigwrap.kernel.file_state import Inode, inode_of_descriptor, kind_of
 from sigwrap.kernel.memory import Memory, Unreadable
 from sigwrap.kernel.paths import MayWait
-from sigwrap.kernel.pidfd import let_go
-from sigwrap.kernel.ptrace import take_descriptor
 from sigwrap.machine import IS_X86_64, numbers_of
 
 _LOWEST_HELD = 10
@@ -57,7 +56,7 @@ def hold() -> None:
         pass  # there is no controlling terminal
     if os.isatty(2):
         try:
-            held = proc_files.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
+            held = procfs.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
             _held[inode_of_descriptor(2)] = _moved_up(held)
         except OSError:  # another user's terminal, as under sudo
             if os.fstat(2).st_rdev == procfs.controlling_terminal(os.getpid()):
@@ -122,7 +121,7 @@ def _moved_up(fd: int) -> int:
 def waits_for_input(pid: int) -> bool:
     """Return whether any of its threads waits for a terminal's input."""
     try:
-        threads = proc_files.names(f"/proc/{pid}/task")
+        threads = procfs.names(f"/proc/{pid}/task")
     except OSError:
         return False
     return any(_has_terminal(thread, fd) for thread in threads for fd in _awaited_by(thread))
@@ -153,7 +152,7 @@ def _has_terminal(thread: int | str, fd: int) -> bool:
 def _character_device(thread: int | str, fd: int) -> int:
     """Return the device number, or 0 if it is no character device."""
     try:
-        found = proc_files.file_status(f"/proc/{thread}/fd/{fd}")
+        found = procfs.file_status(f"/proc/{thread}/fd/{fd}")
     except OSError:
         return 0
     return found.st_rdev if stat.S_ISCHR(found.st_mode) else 0
@@ -203,7 +202,7 @@ def _watched(thread: str, epoll_fd: int) -> Iterator[int]:
 
 
 def _text(path: str) -> str:
-    return (proc_files.contents(path) or b"").decode("ascii", "replace")
+    return (procfs.contents(path) or b"").decode("ascii", "replace")
 
 
 # Lines on standard error: sigwrap's own, and those for a process in the session.
@@ -284,7 +283,7 @@ class Line:
         self._spares_ours = spares_ours
         self._fd, self._is_ours = -1, False
         try:
-            self._fd = take_descriptor(pid, 2)
+            self._fd = duplicate(pid, 2)
         except PermissionError:
             self._is_ours = True
         except OSError:
@@ -397,7 +396,7 @@ def _with_returns(fd: int, line: bytes) -> bytes:
 
 
 def _write_anew(fd: int, line: bytes) -> None:
-    again = proc_files.open_file(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    again = procfs.open_file(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         os.write(again, line)
     finally:

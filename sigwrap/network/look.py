@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable, Iterator
 from sigwrap import calls
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import KernelError
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import duplicate_socket, let_go
 from sigwrap.kernel.file_state import Born, Inode, born_at, born_of, kind_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
-from sigwrap.kernel.pidfd import duplicate_socket, let_go
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.kernel.sockets import SHOW_FILE, Named, file_of, named, told_of
 from sigwrap.network import duplicate
@@ -216,7 +216,7 @@ def _hidden(syscall: str) -> OutOfRules:
 
 def _is_hidden(tid: int) -> bool:
     try:
-        os.close(proc_files.open_file(f"/proc/{tid}/mem"))
+        os.close(procfs.open_file(f"/proc/{tid}/mem"))
     except PermissionError:
         return True
     except OSError:

@@ -15,7 +15,7 @@ from sigwrap.exec.handler import Execs
 from sigwrap.exec.repeated import RepeatedExecs
 from sigwrap.files.handler import Files, RefusedFiles
 from sigwrap.files.judge import Refusals
-from sigwrap.kernel import procfs, ptrace
+from sigwrap.kernel import procfs, ptrace, signals
 from sigwrap.kernel.ptrace import Gone
 from sigwrap.kernel.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.record.recordings import Recordings
@@ -167,7 +167,9 @@ class Restarts:
         if pid not in self._traced_until_s:
             if pid in self._left_to_others:
                 return
-            if not procfs.is_alone_and_catches(pid, signal.SIGCHLD) or not _seize(pid):
+            if procfs.numbers(pid, "Threads") != [1]:
+                return
+            if not signals.is_in(pid, signal.SIGCHLD, b"SigCgt") or not _seize(pid):
                 return
             self._look_later()
         self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S

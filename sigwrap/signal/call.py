@@ -7,8 +7,8 @@ import errno
 from sigwrap import calls
 from sigwrap.bare import NamedTuple, signal
 from sigwrap.kernel.memory import Memory, Unreadable
-from sigwrap.kernel.pidfd import SIGINFO_BYTES
 from sigwrap.kernel.seccomp import Notification, int32
+from sigwrap.kernel.signals import SIGINFO_BYTES
 from sigwrap.signal.facts import How
 
 _LOWEST = -(1 << 31)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import KernelError
 from sigwrap.front.interrupts import JOB_STOPS
-from sigwrap.kernel import pidfd, procfs
+from sigwrap.kernel import descriptors, procfs, signals
+from sigwrap.kernel.descriptors import closes_at_once, duplicate, let_go
 from sigwrap.kernel.file_state import kind_of
-from sigwrap.kernel.pidfd import closes_at_once, duplicate, let_go
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.policy.judge.signals import ALL
@@ -150,7 +150,7 @@ class Signals:
             aim,
             notification.id,
             self._recordings.own_targets(sender),
-            procfs.catches_or_ignores,
+            signals.catches_or_ignores,
             lambda target: may_change(sender, call, target),
         )
 
@@ -403,7 +403,7 @@ class TargetResolver:
 
     def _by_pidfd(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
         """Return the descriptor's present target. The supervisor judges and signals this one."""
-        seen = pidfd.target_of(notification.tid, call.target)
+        seen = signals.target_of(notification.tid, call.target)
         if seen is None:
             return _without_a_pidfd(notification.tid, call.target)
         pid, is_of_thread = seen
@@ -438,7 +438,7 @@ def _without_a_pidfd(tid: int, fd: int) -> Aim:
 def _hold(tid: int, call: SignalCall, descriptor: int, aim: Aim) -> tuple[SignalCall, Aim]:
     """Copy the descriptor. Sigwrap judges the copy and makes the call on it."""
     try:
-        return call._replace(held=pidfd.duplicate(tid, descriptor)), aim
+        return call._replace(held=descriptors.duplicate(tid, descriptor)), aim
     except (KernelError, OSError) as refusal:
         bad = refusal.errno == errno.EBADF
         return call, WouldFail(errno.EBADF) if bad else Unresolved()

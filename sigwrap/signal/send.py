@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from sigwrap.bare import signal
 from sigwrap.calls import F_SETOWN_EX, F_SETSIG, FIOASYNC, O_ASYNC
-from sigwrap.kernel import pidfd, proc_files, procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.libc import libc
 from sigwrap.kernel.memory import may_be_served, write_memory
 from sigwrap.session.effects import SignalTarget
@@ -37,7 +37,7 @@ _SHELLS = frozenset("sh bash rbash dash ash busybox zsh ksh mksh yash posh fish"
 def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -> None:
     """Send a signal. Raises the OSError that the caller gets."""
     _check_kernel_would_let(sender.pid, target.pid, number)
-    held = pidfd.open_thread(target.thread) if target.thread else os.pidfd_open(target.pid)
+    held = signals.open_thread(target.thread) if target.thread else os.pidfd_open(target.pid)
     try:
         # Checked after the pidfd is open, so the pidfd is the judged process.
         if not is_still(target) or not _has_its_thread(target):
@@ -45,7 +45,7 @@ def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -
         if number in (signal.SIGKILL, signal.SIGSTOP) and _is_init_to(sender.pid, target.pid):
             return  # the kernel would protect a namespace's init from its own namespace
         credentials = procfs.credentials(sender.pid)
-        pidfd.send(
+        signals.send(
             held,
             number,
             sender_pid=sender.pid,
@@ -210,7 +210,7 @@ def _callers_info(call: SignalCall) -> bytes:
     if not info:
         return b""
     if call.is_i386:  # no padding after the first three ints
-        info = info[:12] + bytes(4) + info[12 : pidfd.SIGINFO_BYTES - 4]
+        info = info[:12] + bytes(4) + info[12 : signals.SIGINFO_BYTES - 4]
     if call.how is How.NUMBER:  # the kernel writes the number itself
         info = struct.pack("<i", call.signal) + info[4:]
     return info
@@ -266,8 +266,8 @@ def _is_a_systems_shell(pid: int) -> bool:
     """Return whether the process is a shell that root owns. Other programs may be agents."""
     exe = f"/proc/{pid}/exe"
     try:
-        name = proc_files.link(exe).rpartition("/")[2]
-        return name in _SHELLS and proc_files.file_status(exe).st_uid == 0
+        name = procfs.link(exe).rpartition("/")[2]
+        return name in _SHELLS and procfs.file_status(exe).st_uid == 0
     except OSError:
         return False
 

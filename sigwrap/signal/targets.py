@@ -16,7 +16,7 @@ import struct
 
 from sigwrap import calls
 from sigwrap.bare import Protocol, signal
-from sigwrap.kernel import peer, proc_files, procfs
+from sigwrap.kernel import peer, procfs, signals
 from sigwrap.kernel.file_state import device_of, kind_of
 from sigwrap.kernel.peer import FORK_SERVER_NAME
 from sigwrap.session.effects import SignalTarget
@@ -109,7 +109,7 @@ class Targets:
     def of_group_led_by(self, sender: Process, group: int) -> list[SignalTarget]:
         members = [
             pid
-            for pid in proc_files.all_pids()
+            for pid in procfs.all_pids()
             if (found := procfs.stat(pid)) is not None and found.pgrp == group
         ]
         targets = (self.of_pid(sender, pid) for pid in members)
@@ -177,7 +177,7 @@ class Groups:
         # The kernel stops a background job that wants the terminal, and nothing happens.
         _, foreground = procfs.terminal(sender.pid) or (0, 0)
         if isinstance(aim, Own) and (
-            found.pgrp == foreground or procfs.is_deaf_to(tid, signal.SIGTTOU)
+            found.pgrp == foreground or signals.is_in(tid, signal.SIGTTOU, b"SigBlk", b"SigIgn")
         ):
             return OwnInMemory(self._targets.groups_number(sender, -call.target) or 0)
         return aim
@@ -187,7 +187,7 @@ class Groups:
         terminal = _number(held)
         if os.geteuid() != 0 or not terminal:
             return Own()
-        users = [pid for pid in proc_files.all_pids() if _terminal_of(pid)[0] == terminal]
+        users = [pid for pid in procfs.all_pids() if _terminal_of(pid)[0] == terminal]
         return Own() if all(map(self._targets.is_inside, users)) else NotOwn()
 
     def traced_by_parent(self, sender: Process) -> Aim:
@@ -290,7 +290,7 @@ def _may_set_an_owner(fd: int) -> bool:
 
 def _foreground_group(terminal: int) -> int:
     """Return the foreground group of any process that the terminal controls; 0 if there is none."""
-    for pid in proc_files.all_pids():
+    for pid in procfs.all_pids():
         controlling, group = _terminal_of(pid)
         if controlling == terminal:
             return max(group, 0)
