@@ -5,7 +5,7 @@ prevent a later open. Sigwrap never waits long to write.
 
 /proc/TID/syscall shows a thread that waits for input: in a read, or in a poll that watches the
 terminal. A thread that sigwrap may not inspect counts as not waiting. While sigwrap asks on the
-terminal, the kernel then keeps that thread from reading (run/asking).
+terminal, the kernel then keeps that thread from reading (approve/terminal_prompt.py).
 """
 
 from __future__ import annotations

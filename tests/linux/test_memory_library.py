@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 LOOK = """
 import sys
 sys.path[:0] = [{root!r}]
-from sigwrap.linux import procfs
+from sigwrap.kernel import procfs
 from sigwrap.start import own_code
 import os
 procfs.hold()

@@ -12,7 +12,7 @@ from tests.support.waiting import await_that
 ENVIRONMENT = {"PATH": os.environ["PATH"], "TZ": "JST-9", "A": "", "SECRET": "x" * 9000}
 FORGETS = """
 import ctypes, os, time
-from sigwrap.linux import own_environment
+from sigwrap.kernel import memory
 getenv = ctypes.CDLL(None).getenv
 getenv.restype = ctypes.c_char_p
 assert memory.forget({names})
