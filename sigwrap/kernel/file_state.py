@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from sigwrap.bare import NamedTuple, re
 from sigwrap.kernel import procfs
-from sigwrap.kernel.libc import libc
+from sigwrap.kernel.libc import last_failure, libc, raw_syscall
 from sigwrap.machine import NUMBERS
 
 STATX_MNT_ID = 0x1000  # Linux 5.8
@@ -44,15 +44,7 @@ _MAX_BYTES = 16 * 1024
 _STRINGS_AT = 512
 _TYPE_AT = struct.Struct("<36xI")
 
-_syscall = libc["syscall"]
-_syscall.argtypes = (
-    ctypes.c_long,
-    ctypes.c_char_p,
-    ctypes.c_void_p,
-    ctypes.c_size_t,
-    ctypes.c_long,
-)
-_syscall.restype = ctypes.c_long
+_ask_mount = raw_syscall(ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long)
 
 _fstatfs = libc["fstatfs"]
 _fstatfs.argtypes = (ctypes.c_int, ctypes.c_void_p)
@@ -94,8 +86,7 @@ def magic_of(fd: int) -> int:
     """Return the f_type of a file. This asks its file system."""
     buffer = ctypes.create_string_buffer(256)
     if _fstatfs(fd, ctypes.addressof(buffer)) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+        raise last_failure()
     kind: int = _KIND.unpack_from(buffer)[0]
     return kind
 
@@ -167,7 +158,7 @@ def _listed() -> list[Mount]:
         last = ids[-1]
         for number in ids:
             request = _REQUEST.pack(_REQUEST.size, 0, number, _TYPE)
-            if _syscall(_SYS_STATMOUNT, request, ctypes.addressof(buffer), _MAX_BYTES, 0) == 0:
+            if _ask_mount(_SYS_STATMOUNT, request, ctypes.addressof(buffer), _MAX_BYTES, 0) == 0:
                 found.append((number, _string(buffer, _TYPE_AT)))
     return found
 
@@ -175,7 +166,7 @@ def _listed() -> list[Mount]:
 def _ids_after(last: int) -> list[int]:
     ids = (ctypes.c_uint64 * _LISTED_AT_ONCE)()
     request = _REQUEST.pack(_REQUEST.size, 0, _THE_ROOT, last)
-    count = _syscall(_SYS_LISTMOUNT, request, ctypes.addressof(ids), _LISTED_AT_ONCE, 0)
+    count = _ask_mount(_SYS_LISTMOUNT, request, ctypes.addressof(ids), _LISTED_AT_ONCE, 0)
     return list(ids[: max(0, count)])
 
 
@@ -215,16 +206,9 @@ _STATX_TYPE = 0x1
 _STATX_INO = 0x100
 _STATX_BTIME = 0x800
 
-_statx = libc["syscall"]
-_statx.argtypes = (
-    ctypes.c_long,
-    ctypes.c_long,
-    ctypes.c_char_p,
-    ctypes.c_long,
-    ctypes.c_long,
-    ctypes.c_void_p,
+_statx = raw_syscall(
+    *(ctypes.c_long, ctypes.c_char_p, ctypes.c_long, ctypes.c_long, ctypes.c_void_p)
 )
-_statx.restype = ctypes.c_long
 
 
 class _Buffers(_thread._local):
@@ -369,8 +353,3 @@ def ask(folder: int, path: bytes, flags: int, mask: int) -> Buffer:
     if _statx(_SYS_STATX, folder, path, flags, mask, ctypes.addressof(buffer)) < 0:
         raise last_failure()
     return buffer
-
-
-def last_failure() -> OSError:
-    code = ctypes.get_errno()
-    return OSError(code, os.strerror(code))

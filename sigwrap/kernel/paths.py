@@ -33,14 +33,12 @@ from sigwrap.kernel.file_state import (
     State,
     ask,
     inode_of,
-    known_state_in,
-    last_failure,
     lies_on_a_disk,
     magic_of,
     place_of,
     told_state,
 )
-from sigwrap.kernel.libc import libc, syscall
+from sigwrap.kernel.libc import last_failure, libc, raw_syscall, syscall
 from sigwrap.machine import NUMBERS
 
 AT_FDCWD = -100
@@ -88,15 +86,7 @@ _PROC_SUPER_MAGIC = 0x9FA0
 _MAX_LINKS = 40
 _MAX_PARTS = 4096
 
-_openat2 = libc["syscall"]
-_openat2.argtypes = (
-    ctypes.c_long,
-    ctypes.c_long,
-    ctypes.c_char_p,
-    ctypes.c_char_p,
-    ctypes.c_size_t,
-)
-_openat2.restype = ctypes.c_long
+_openat2 = raw_syscall(ctypes.c_long, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
 
 
 class MayWait(Exception):
@@ -331,29 +321,33 @@ class Caller:
         return self.is_local(state) or (self.may_wait and lies_on_a_disk(fd))
 
     def _is_the_same_for_it(self, folder: int, path: bytes, failure: OSError) -> bool:
-        """Return whether the caller would get the same errno.
+        """Return whether the caller would certainly get the same errno.
 
         A file that is missing for us may exist for the caller, through /proc/self. And a caller
         that may not search a folder gets EACCES instead of ENOENT.
         """
         if failure.errno not in _MISSING:
             return True
-        while path := path.rstrip(b"/"):
-            try:
-                found = self._open_at_once(folder, path, _UNFOLLOWED)
-            except OSError as nothing:
-                if nothing.errno not in _MISSING:
-                    return False
-                path = path.rpartition(b"/")[0]
-                continue
-            try:
-                is_the_same = not self._leads_elsewhere(found)
-            finally:
-                os.close(found)
-            return is_the_same and (not _WE_MAY_SEARCH_ALL or _all_users_may_search(path))
-        if folder == AT_FDCWD:
-            return True  # it is in the root
-        return not (_WE_MAY_SEARCH_ALL or self._leads_elsewhere(folder))
+        if _WE_MAY_SEARCH_ALL:
+            return False
+        path = path.rstrip(b"/")
+        try:
+            os.close(self._open_at_once(folder, path, _UNFOLLOWED))
+            return False  # a broken link
+        except OSError as nothing:
+            if nothing.errno not in _MISSING:
+                return False
+        above = path.rpartition(b"/")[0]
+        if not above:
+            return folder == AT_FDCWD or not self._leads_elsewhere(folder)
+        try:
+            found = self._open_at_once(folder, above, _UNFOLLOWED)
+        except OSError:
+            return False
+        try:
+            return not self._leads_elsewhere(found)
+        finally:
+            os.close(found)
 
     def _leads_elsewhere(self, fd: int) -> bool:
         """Return whether the caller may find another file: at a broken link, or below procfs."""
@@ -497,20 +491,6 @@ class _Walk:
     def _move(self, fd: int) -> None:
         os.close(self._here)
         self._here = fd
-
-
-def _all_users_may_search(path: bytes) -> bool:
-    """Return whether every user may search the path and each folder on it. False with links."""
-    while True:
-        try:
-            mode = known_state_in(AT_FDCWD, path or b"/").mode
-        except OSError:
-            return False
-        if stat.S_ISLNK(mode) or not _all_users_search(mode):
-            return False
-        if not path:
-            return True
-        path = path.rpartition(b"/")[0]
 
 
 def _all_users_search(mode: int) -> bool:
