@@ -18,7 +18,7 @@ from sigwrap.errors import (
 from sigwrap.front.messages import Channel, DiedOf, HeldUp
 from sigwrap.front.process import run_before_supervisor
 from sigwrap.kernel import limits, procfs, signals
-from sigwrap.kernel.descriptors import release_all, require_enough, reserve_standard_streams
+from sigwrap.kernel.descriptors import close_all_but, require_enough, reserve_standard_streams
 from sigwrap.outcomes import counted
 from sigwrap.session.run import Ended, run_session
 from sigwrap.session.settings import BELL, Report, RunSettings, is_unattended
@@ -106,7 +106,7 @@ def _supervise(
         front.send(DiedOf(number=ended.signal))
     if ended.is_held_up:
         front.send(HeldUp(status=ended.status))
-        release_all()
+        close_all_but(())  # readers of our pipes need not wait for our last thread
     return ended.status
 
 

@@ -22,7 +22,6 @@ from sigwrap.kernel.file_state import (
     Told,
     mount_of,
     place_of,
-    place_of_descriptor,
     read_mountinfo,
     unescaped,
 )
@@ -367,7 +366,7 @@ class Where:
         except OSError:  # the caller is ending, or may not be read any more
             return NOWHERE
         try:
-            self._folder = place_of_descriptor(folder)
+            self._folder = place_of(folder)
             are_ours = self._caller.shares_our_root and self._mounts.hold(folder)
             return Whereabouts(
                 path_of(folder),

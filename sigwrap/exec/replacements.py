@@ -15,7 +15,7 @@ from sigwrap.exec.content import command_line
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.look import ExecHoldings, Found, resolve_replacement
 from sigwrap.kernel import procfs, signals
-from sigwrap.kernel.file_state import Inode, inode_of_descriptor
+from sigwrap.kernel.file_state import Inode, inode_of
 from sigwrap.kernel.memory import Unreadable, may_be_served
 from sigwrap.kernel.paths import AT_FDCWD, MayWait, open_known
 from sigwrap.kernel.ptrace import ERESTARTNOINTR
@@ -299,7 +299,7 @@ def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
     try:
         opened.append(procfs.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
         opened.append(open_known(os.fsdecode(path), opened[0]))
-        return inode_of_descriptor(opened[1]) == inode
+        return inode_of(opened[1]) == inode
     except OSError:
         return False
     finally:

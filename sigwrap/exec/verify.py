@@ -26,8 +26,9 @@ from sigwrap.exec.tracing import tracer_of
 from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.file_state import place_of
 from sigwrap.kernel.memory import Unreadable
+from sigwrap.kernel.process import keep_from_core
 from sigwrap.kernel.ptrace import Gone, NotTraceable
-from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, keep_from_core
+from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.session.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
 from sigwrap.session.loop import Done, Late, Outcome, Raised

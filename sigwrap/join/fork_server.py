@@ -32,7 +32,7 @@ _STREAMS = frozenset({0, 1, 2})
 def serve(end: socket.socket, session_id: str, inherited: Inherited) -> NoReturn:
     import json  # noqa: F401  # now, while no process of the session can change its file
 
-    close_all_but((end.fileno(),))
+    close_all_but((0, 1, 2, end.fileno()))
     libc.set_process_name(FORK_SERVER_NAME.encode())
     libc.set_undumpable()
     restore_signals(inherited)
@@ -135,7 +135,7 @@ def _become(
 ) -> NoReturn:
     try:
         # A process that traces this one before its exec finds no way to the others.
-        close_all_but((writable, folder, *descriptors))
+        close_all_but({0, 1, 2, writable, folder, *descriptors})
         writable = _move_from(writable, frozenset(call.descriptors))
         try:
             error = _exec(call, folder, descriptors, added)

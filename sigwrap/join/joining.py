@@ -231,7 +231,7 @@ def _become_session(
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.dup2(stderr, 2)
-    close_all_but((settings_fd, *kept))
+    close_all_but({0, 1, 2, settings_fd, *kept})
     for fd in (settings_fd, *kept):
         os.set_inheritable(fd, True)
     line = [*onefile.own_line(), "--as", "joined", str(settings_fd)]

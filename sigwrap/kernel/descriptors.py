@@ -102,20 +102,10 @@ def have_own_table(kept: Iterable[int]) -> None:
 
 
 def close_all_but(kept: Iterable[int]) -> None:
-    """Close all but these and the standard streams."""
-    _close_all_but({0, 1, 2, *kept})
-
-
-def release_all() -> None:
-    """Close everything, so that readers of our pipes need not wait for our last thread."""
-    _close_all_but(set())
-
-
-def _close_all_but(kept: set[int]) -> None:
     try:
         _close_ranges_between(kept)
     except KernelError:  # before Linux 5.9, where os.closerange tries each number
-        for fd in {*map(int, os.listdir("/proc/self/fd"))} - kept:
+        for fd in {*map(int, os.listdir("/proc/self/fd"))}.difference(kept):
             try:
                 os.close(fd)
             except OSError:

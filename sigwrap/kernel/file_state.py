@@ -249,30 +249,43 @@ class State(NamedTuple):
         return number, device >> 32, device & 0xFFFFFFFF, self.mount
 
 
-def place_of(path: bytes, mount_id: int = STATX_MNT_ID) -> Place:
+def place_of(file: bytes | int, mount_id: int = STATX_MNT_ID) -> Place:
     """Return inode, device and mount. Two mount namespaces never share a mount.
 
     `mount_id` chooses between the two kinds of mount ids.
     """
-    folder, path = procfs.at(path)
-    return _place(ask(folder, path, AT_STATX_DONT_SYNC, _STATX_INO | mount_id))
-
-
-def place_of_descriptor(fd: int) -> Place:
-    flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC
-    return _place(ask(fd, b"", flags, _STATX_INO | STATX_MNT_ID))
-
-
-def _place(found: Buffer) -> Place:
-    inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(found)
+    inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(_told(file, _STATX_INO | mount_id))
     return inode, major, minor, mount
 
 
 def mount_of(fd: int) -> int:
     """Return the mount's number, as in /proc/PID/mountinfo."""
-    found = ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID)
-    mount: int = _INODE_AND_DEVICE.unpack_from(found)[3]
-    return mount
+    return place_of(fd)[3]
+
+
+def inode_of(file: bytes | int) -> Inode:
+    """Return the inode. Follows links of /proc, even to files that a program serves."""
+    number, major, minor, _ = place_of(file)
+    return major << 32 | minor, number
+
+
+def born_at(file: bytes | int) -> Born:
+    found = _told(file, _STATX_INO | _STATX_BTIME)
+    number, major, minor, _ = _INODE_AND_DEVICE.unpack_from(found)
+    seconds, nanoseconds = _BORN.unpack_from(found)
+    return (major << 32 | minor, number), (seconds, nanoseconds)
+
+
+def kind_of(path: bytes) -> tuple[int, int]:
+    """Return the type, and a device's major number. Follows links of /proc."""
+    kind, major, _minor = device_of(path)
+    return kind, major
+
+
+def device_of(path: bytes) -> tuple[int, int, int]:
+    """Return the type, and a device's numbers. Follows links of /proc."""
+    mode, major, minor = _DEVICE.unpack_from(_told(path, _STATX_TYPE))
+    return stat.S_IFMT(mode), major, minor
 
 
 def known_state_in(folder: int, name: bytes) -> State:
@@ -304,47 +317,12 @@ def told_state(found: Buffer) -> State:
     return State(mode, (major << 32 | minor, number), size, (seconds, nanoseconds), mount)
 
 
-def kind_of(path: bytes) -> tuple[int, int]:
-    """Return the type, and a device's major number. Follows links of /proc."""
-    kind, major, _minor = device_of(path)
-    return kind, major
-
-
-def device_of(path: bytes) -> tuple[int, int, int]:
-    """Return the type, and a device's numbers. Follows links of /proc."""
-    folder, path = procfs.at(path)
-    found = ask(folder, path, AT_STATX_DONT_SYNC, _STATX_TYPE)
-    mode, major, minor = _DEVICE.unpack_from(found)
-    return stat.S_IFMT(mode), major, minor
-
-
-def inode_of(path: bytes) -> Inode:
-    """Return the inode. Follows links of /proc, even to files that a program serves."""
-    return _inode(place_of(path))
-
-
-def inode_of_descriptor(fd: int) -> Inode:
-    return _inode(place_of_descriptor(fd))
-
-
-def _inode(place: Place) -> Inode:
-    number, major, minor, _ = place
-    return major << 32 | minor, number
-
-
-def born_at(path: bytes) -> Born:
-    folder, path = procfs.at(path)
-    return _born(ask(folder, path, AT_STATX_DONT_SYNC, _STATX_INO | _STATX_BTIME))
-
-
-def born_of(fd: int) -> Born:
-    return _born(ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, _STATX_INO | _STATX_BTIME))
-
-
-def _born(found: Buffer) -> Born:
-    number, major, minor, _ = _place(found)
-    seconds, nanoseconds = _BORN.unpack_from(found)
-    return (major << 32 | minor, number), (seconds, nanoseconds)
+def _told(file: bytes | int, mask: int) -> Buffer:
+    """Ask for a path, or an open file, without a question to its file system."""
+    if isinstance(file, int):
+        return ask(file, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask)
+    folder, path = procfs.at(file)
+    return ask(folder, path, AT_STATX_DONT_SYNC, mask)
 
 
 def ask(folder: int, path: bytes, flags: int, mask: int) -> Buffer:

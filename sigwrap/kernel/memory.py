@@ -33,22 +33,18 @@ class Unreadable(Exception):
     """The pointer is invalid, or the memory cannot be read."""
 
 
-class _Served:
-    """State: whether reading the tree's memory may block.
-
-    A program that serves a mapped file decides how long a read takes. No process in the session can
-    serve files before it has mounted something. From then on the loop itself reads no memory.
-    """
-
-    is_possible = False
+# A program that serves a mapped file decides how long a read takes. No process in the session can
+# serve files before it has mounted something. From then on the loop itself reads no memory.
+_may_be_served = False
 
 
 def expect_served_memory() -> None:
-    _Served.is_possible = True
+    global _may_be_served
+    _may_be_served = True
 
 
 def may_be_served() -> bool:
-    return _Served.is_possible
+    return _may_be_served
 
 
 def write_memory(pid: int, address: int, data: bytes) -> None:
@@ -68,7 +64,7 @@ class Memory:
     __slots__ = ("_chunk", "_chunk_at", "_fd", "_page", "_pages_left")
 
     def __init__(self, tid: int, *, may_wait: bool = False) -> None:
-        if _Served.is_possible and not may_wait:
+        if _may_be_served and not may_wait:
             raise MayWait(SERVED)
         try:
             self._fd = procfs.open_file(f"/proc/{tid}/mem")

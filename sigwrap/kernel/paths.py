@@ -375,8 +375,10 @@ class Caller:
         rights = procfs.rights(self._tid)
         if rights is None:
             return False
-        if rights.capabilities & _MAY_SEARCH_ALL and procfs.is_in_our_user_namespace(self._tid):
-            return True
+        if rights.capabilities & _MAY_SEARCH_ALL:
+            ours = procfs.user_namespace("self")
+            if procfs.user_namespace(self._tid) == ours:
+                return True
         if uid == rights.uid:
             return bool(mode & stat.S_IXUSR)
         return bool(mode & (stat.S_IXGRP if gid in {rights.gid, *rights.groups} else stat.S_IXOTH))

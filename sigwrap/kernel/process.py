@@ -308,10 +308,18 @@ def _act_by_default(number: int) -> None:
     syscall("rt_sigprocmask", _SYS_RT_SIGPROCMASK, _UNBLOCK, alone, 0, _SET_BYTES)
 
 
-def keep_from_core(pid: int) -> None:
-    """Prevent a core file. With a limit of 1, the kernel starts no program to pipe it to either."""
-    _soft, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
-    resource.prlimit(pid, resource.RLIMIT_CORE, (1 if hard else 0, hard))
+def keep_from_core(pid: int) -> str:
+    """Forbid core dumps for good; return why that fails, or "".
+
+    With a limit of 1, the kernel starts no program to pipe it to either. For 0 it starts one.
+    """
+    try:
+        _soft, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
+        if hard != 0:  # raising it is for root
+            resource.prlimit(pid, resource.RLIMIT_CORE, (1, 1))
+    except OSError as refusal:
+        return f"cannot keep it from dumping core: {refusal.strerror}"
+    return ""
 
 
 def oom_kills() -> int | None:

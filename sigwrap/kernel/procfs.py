@@ -446,18 +446,7 @@ def rights(tid: int | str) -> Rights | None:
 
 
 def user_namespace(pid: int | str) -> str:
-    try:
-        return link(f"/proc/{pid}/ns/user")
-    except OSError:
-        return f"none of {pid}"
-
-
-def is_in_our_user_namespace(tid: int | str) -> bool:
-    return user_namespace(tid) == user_namespace("self")
-
-
-def network_namespace(tid: int | str) -> str:
-    return link(f"/proc/{tid}/ns/net")
+    return linked(f"/proc/{pid}/ns/user") or f"none of {pid}"
 
 
 def identity(pid: int) -> tuple[bytes, ...]:
@@ -465,12 +454,8 @@ def identity(pid: int) -> tuple[bytes, ...]:
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return ()
-    try:
-        namespace = link(f"/proc/{pid}/ns/user").encode()
-    except OSError:
-        namespace = b""
     fields = (status_field(status, name) for name in (b"Uid", b"Gid", b"CapPrm", b"CapEff"))
-    return (*fields, namespace)
+    return (*fields, linked(f"/proc/{pid}/ns/user").encode())
 
 
 def is_dumpable(pid: int) -> bool:

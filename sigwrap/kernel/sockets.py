@@ -154,11 +154,6 @@ _READ_BYTES = 1 << 16
 _MOST_BYTES = 8 << 20  # of the table; its listeners come first
 
 
-class _Listener(NamedTuple):
-    uid: int
-    inode: int
-
-
 class ListenerCheck:
     def __init__(self) -> None:
         self._last_holder: tuple[int, int] | None = None  # a process and its descriptor
@@ -174,7 +169,7 @@ class ListenerCheck:
                 return objection
         return ""
 
-    def _objection_to(self, listener: _Listener, deadline_s: float) -> str:
+    def _objection_to(self, listener: Owner, deadline_s: float) -> str:
         """Processes of another user are not supervised by this one, and cannot be inspected."""
         if os.geteuid() not in (0, listener.uid):
             return ""
@@ -198,14 +193,14 @@ class ListenerCheck:
             return "a supervised process listens there"
         return "cannot find the listening process"  # it may pass the socket on meanwhile
 
-    def _still_holds(self, listener: _Listener) -> bool:
+    def _still_holds(self, listener: Owner) -> bool:
         if self._last_holder is None:
             return False
         pid, fd = self._last_holder
         return _socket_inode(pid, fd) == listener.inode and not is_supervised(pid)
 
 
-def _listeners(address: str, port: int) -> list[_Listener]:
+def _listeners(address: str, port: int) -> list[Owner]:
     """Return those that the kernel chooses from: of this address, or else of any address."""
     is_v6 = ":" in address
     exact = _shown(socket.AF_INET6 if is_v6 else socket.AF_INET, address)
@@ -226,7 +221,7 @@ def _listeners(address: str, port: int) -> list[_Listener]:
     return []
 
 
-def _listed(table: str, port: int) -> Iterator[tuple[bytes, _Listener]]:
+def _listed(table: str, port: int) -> Iterator[tuple[bytes, Owner]]:
     end = b":%04X" % port
     for line in _lines(f"/proc/self/net/{table}"):
         fields = line.split()
@@ -235,7 +230,7 @@ def _listed(table: str, port: int) -> Iterator[tuple[bytes, _Listener]]:
         if fields[3] != _LISTENS_HEX:
             return
         if fields[1].endswith(end):
-            yield fields[1].removesuffix(end), _Listener(int(fields[7]), int(fields[9]))
+            yield fields[1].removesuffix(end), Owner(int(fields[7]), int(fields[9]))
 
 
 def _lines(path: str) -> Iterator[bytes]:

@@ -321,7 +321,7 @@ class Network:
         self._performer.check(request)
         asked = request.holdings.looked.asked.socket
         try:
-            if procfs.network_namespace(request.tid) != procfs.network_namespace("self"):
+            if procfs.link(f"/proc/{request.tid}/ns/net") != procfs.link("/proc/self/ns/net"):
                 return errno.EPERM
             rights = self._other_rights.of(request.tid)
             if rights is None:

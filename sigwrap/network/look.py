@@ -21,7 +21,7 @@ from sigwrap.bare import NamedTuple
 from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import duplicate_socket, let_go
-from sigwrap.kernel.file_state import Born, Inode, born_at, born_of, kind_of
+from sigwrap.kernel.file_state import Born, Inode, born_at, kind_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
 from sigwrap.kernel.seccomp import Notification
@@ -185,7 +185,7 @@ class Sockets:
 
     def _aim_at_file(self, looked: SocketFacts, caller: Caller) -> Endpoint:
         state, path = caller.known_state(looked.place), path_of(looked.place)
-        inode, names = state.inode, self._kept.names_of(born_of(looked.place))
+        inode, names = state.inode, self._kept.names_of(born_at(looked.place))
         if not (caller.is_local(state) or lies_at(path, inode) or self.own.has_file(inode)):
             names |= {""}  # only its caller has it mounted there, and chose the name
         assert isinstance(looked.aim, Endpoint), "about a file"

@@ -85,7 +85,7 @@ def stand_in_for(path: str, argv: list[str], ignored_signals: frozenset[int]) ->
             os._exit(NOT_EXECUTABLE)
     theirs.close()
     # The other end of a pipe must see that it is closed as soon as the command closes it.
-    close_all_but((ours.fileno(), signals.fd))
+    close_all_but((0, 1, 2, ours.fileno(), signals.fd))
     return end_with(path, ours, command, signals)
 
 

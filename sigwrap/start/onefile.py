@@ -113,11 +113,8 @@ def can_die_of(number: int) -> bool:
 
 def leave_no_core(bootloader_pid: int) -> None:
     """Prevent a core of the bootloader, which dies of the same signal as this process."""
-    try:
-        if bootloader_pid:
-            keep_from_core(bootloader_pid)
-    except OSError:
-        pass  # it has ended
+    if bootloader_pid:
+        keep_from_core(bootloader_pid)
 
 
 def _remove_broken_off() -> None:
