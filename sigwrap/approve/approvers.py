@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sigwrap.approve.control_socket import ControlSocket
 from sigwrap.approve.terminal_prompt import TerminalPrompt
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from sigwrap.kernel.peer import Peer, carries_more_filters_than_us
 from sigwrap.kernel.sockets import listening_at, peer_of
 from sigwrap.session.settings import ApprovalMode as Mode
@@ -216,7 +216,7 @@ class _Holders:
         self._of_terminal: dict[int, list[int]] = {}  # by its index
         self.of_socket: dict[int, list[int]] = {}  # by its inode
         until_s = time.thread_time() + _SEARCH_AT_MOST_S
-        for pid in proc_files.all_pids():
+        for pid in procfs.all_pids():
             for position, (fd, link) in enumerate(_descriptors(pid)):
                 if position % 100 == 0 and time.thread_time() > until_s:
                     raise _TooMany
@@ -347,13 +347,13 @@ def _sockets_of(pid: int) -> list[int]:
 def _is_within_reach(pid: int) -> bool:
     us = os.geteuid()
     try:
-        return us in (0, proc_files.file_status(f"/proc/{pid}").st_uid)
+        return us in (0, procfs.file_status(f"/proc/{pid}").st_uid)
     except OSError:
         return False
 
 
 def _only_descendants_are_traced() -> bool:
-    return int(proc_files.contents(_YAMA) or 0) > 0 and os.geteuid() != 0
+    return int(procfs.contents(_YAMA) or 0) > 0 and os.geteuid() != 0
 
 
 def _is_pseudo(terminal: int) -> bool:
@@ -362,18 +362,18 @@ def _is_pseudo(terminal: int) -> bool:
 
 def _descriptors(pid: int) -> Iterator[tuple[str, str]]:
     try:
-        fds = proc_files.names(f"/proc/{pid}/fd")
+        fds = procfs.names(f"/proc/{pid}/fd")
     except OSError:
         return
     for fd in fds:
         try:
-            yield fd, proc_files.link(f"/proc/{pid}/fd/{fd}")
+            yield fd, procfs.link(f"/proc/{pid}/fd/{fd}")
         except OSError:
             continue  # it was closed
 
 
 def _terminal_index(pid: int, fd: str) -> int | None:
-    found = (proc_files.contents(f"/proc/{pid}/fdinfo/{fd}") or b"").partition(b"\ntty-index:\t")[2]
+    found = (procfs.contents(f"/proc/{pid}/fdinfo/{fd}") or b"").partition(b"\ntty-index:\t")[2]
     return int(found.split()[0]) if found else None
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 
 from sigwrap.bare import Any, NamedTuple
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import State
 from sigwrap.kernel.paths import OurView
 from sigwrap.kernel.seccomp import Notification, read_notification
@@ -103,7 +103,7 @@ def is_wanted() -> bool:
 
 def is_available() -> bool:
     """Return whether the extension is usable: in a run, which has /proc open by then."""
-    return is_wanted() and bool(proc_files.held())
+    return is_wanted() and bool(procfs.held())
 
 
 class Native:
@@ -123,7 +123,7 @@ class Native:
     ) -> None:
         """Set up the extension. `crowd`: whether to count processes; most children and processes.
         `exits`: the event of an end, and its text around the parent's pid and the status."""
-        (proc,) = proc_files.held()
+        (proc,) = procfs.held()
         inode, major, minor, mount = view.root
         counts, most_children, most_processes = crowd
         event, before, after = exits

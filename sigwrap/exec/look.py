@@ -13,7 +13,7 @@ from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts, Unseen, not_dumpable, pointing_nowhere
 from sigwrap.exec.tracing import tracer_of
 from sigwrap.exec.verify import Tracee
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.memory import Memory, Unreadable
 from sigwrap.kernel.paths import Caller, MayWait, path_of
 from sigwrap.kernel.restage import Variables
@@ -71,7 +71,7 @@ def look(
 
 def cwd_of(tid: int) -> str:
     try:
-        return proc_files.link(f"/proc/{tid}/cwd")
+        return procfs.link(f"/proc/{tid}/cwd")
     except OSError:
         return ""
 

@@ -14,8 +14,8 @@ from sigwrap.exec.asked import Asked, ExecRefused
 from sigwrap.exec.content import command_line
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.look import ExecHoldings, Found, resolve_replacement
-from sigwrap.kernel import proc_files, procfs
-from sigwrap.kernel.file_state import Inode, inode_of_descriptor
+from sigwrap.kernel import procfs, signals
+from sigwrap.kernel.file_state import Inode, inode_of
 from sigwrap.kernel.memory import Unreadable, may_be_served
 from sigwrap.kernel.paths import AT_FDCWD, MayWait, open_known
 from sigwrap.kernel.ptrace import ERESTARTNOINTR
@@ -143,7 +143,7 @@ class Replacements:
             if not _has_room_for_a_stub(pid):
                 return Unpreparable("too few descriptors are free to record it")
             held.holds_secret = False  # the stub
-            held.variables = stub_variables(procfs.ignored_signals(pid))
+            held.variables = stub_variables(signals.ignored_signals(pid))
             held.at_exec_stop = _noting(self._recordings, request.process, expected)
         return Prepared(shown, effect.argv, held.replacement.readable)
 
@@ -297,9 +297,9 @@ def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
     process."""
     opened = list[int]()
     try:
-        opened.append(proc_files.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
+        opened.append(procfs.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
         opened.append(open_known(os.fsdecode(path), opened[0]))
-        return inode_of_descriptor(opened[1]) == inode
+        return inode_of(opened[1]) == inode
     except OSError:
         return False
     finally:
@@ -319,7 +319,7 @@ def _has_room_for_a_stub(pid: int) -> bool:
     """Return whether enough descriptors are free. Otherwise the stub would fail at its start."""
     try:
         limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        taken = proc_files.names(f"/proc/{pid}/fd")
+        taken = procfs.names(f"/proc/{pid}/fd")
     except OSError:
         return False
     if limit == resource.RLIM_INFINITY or limit - len(taken) >= _A_STUB_OPENS:

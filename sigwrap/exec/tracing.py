@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sigwrap.bare import Enum, signal
 from sigwrap.calls import EXECS
-from sigwrap.kernel import procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.session.lineage import Process
 
 ENDED = ("", "Z", "X")
@@ -29,7 +29,7 @@ def why_it_cannot_wait(tid: int, process: Process) -> str:
     An exec waits until the other threads of the process are gone. A traced one is gone only when
     its tracer has reaped it.
     """
-    if procfs.blocks(tid, signal.SIGTRAP):
+    if signals.blocks(tid, signal.SIGTRAP):
         return _BLOCKS
     others = (each for each in procfs.threads(process.pid) if each != tid)
     return _THREADS if any(map(tracer_of, others)) else ""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from sigwrap.bare import TYPE_CHECKING, signal, suppress
 from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
-from sigwrap.kernel import pidfd, procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.libc import Bounded, let_calls_be_broken_off, run_bounded
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.procfs import Rights
@@ -301,7 +301,7 @@ class Network:
             is_connecting = held.looked.is_connecting_by_address
             late = errno.EINPROGRESS if is_connecting else errno.EAGAIN
             self._performer.resume(request, held.done(late))
-        elif (broken_off_by := procfs.signal_breaks_off(request.tid)) is not None:
+        elif (broken_off_by := signals.breaks_off(request.tid)) is not None:
             has_deadline = held.deadline_s != _NEVER
             error = ERESTARTSYS if broken_off_by and not has_deadline else errno.EINTR
             self._performer.resume(request, held.done(error))
@@ -316,7 +316,7 @@ class Network:
         self._performer.check(request)
         asked = request.holdings.looked.asked.socket
         try:
-            if procfs.network_namespace(request.tid) != procfs.network_namespace("self"):
+            if procfs.link(f"/proc/{request.tid}/ns/net") != procfs.link("/proc/self/ns/net"):
                 return errno.EPERM
             rights = self._other_rights.of(request.tid)
             if rights is None:
@@ -419,8 +419,8 @@ def _send(request: Request, held: _Held, address: bytes | None) -> None:
 
 
 def _signal(request: Request, number: int) -> None:
-    held = pidfd.open_thread(request.tid)
+    held = signals.open_thread(request.tid)
     try:
-        pidfd.send(held, number, sender_pid=request.process.pid, sender_uid=os.getuid())
+        signals.send(held, number, sender_pid=request.process.pid, sender_uid=os.getuid())
     finally:
         os.close(held)

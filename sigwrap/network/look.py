@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable, Iterator
 from sigwrap import calls
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import KernelError
-from sigwrap.kernel import proc_files
-from sigwrap.kernel.file_state import Born, Inode, born_at, born_of, kind_of
+from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import duplicate_socket, let_go
+from sigwrap.kernel.file_state import Born, Inode, born_at, kind_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
-from sigwrap.kernel.pidfd import duplicate_socket, let_go
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.kernel.sockets import SHOW_FILE, Named, file_of, named, told_of
 from sigwrap.network import duplicate
@@ -183,7 +183,7 @@ class Sockets:
 
     def _aim_at_file(self, looked: SocketFacts, caller: Caller) -> Endpoint:
         state, path = caller.known_state(looked.place), path_of(looked.place)
-        inode, names = state.inode, self._kept.names_of(born_of(looked.place))
+        inode, names = state.inode, self._kept.names_of(born_at(looked.place))
         if not (caller.is_local(state) or lies_at(path, inode) or self.own.has_file(inode)):
             names |= {""}  # only its caller has it mounted there, and chose the name
         assert isinstance(looked.aim, Endpoint), "about a file"
@@ -214,7 +214,7 @@ def _hidden(syscall: str) -> OutOfRules:
 
 def _is_hidden(tid: int) -> bool:
     try:
-        os.close(proc_files.open_file(f"/proc/{tid}/mem"))
+        os.close(procfs.open_file(f"/proc/{tid}/mem"))
     except PermissionError:
         return True
     except OSError:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from sigwrap.bare import TYPE_CHECKING, socket
 from sigwrap.kernel import peer, procfs
-from sigwrap.kernel.file_state import inode_of_descriptor
+from sigwrap.kernel.file_state import inode_of
 from sigwrap.kernel.sockets import PEER, SHOW_PEER, named, number_of, told_of
 from sigwrap.network import duplicate
 from sigwrap.network.look import OwnServers, SocketFacts
@@ -153,7 +153,7 @@ class Listeners:
     def _is_own(self, looked: SocketFacts) -> bool:
         assert looked.kind is not None, "it is connected"
         if looked.place >= 0:
-            return self._own_servers.has_file(inode_of_descriptor(looked.place))
+            return self._own_servers.has_file(inode_of(looked.place))
         name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
         return self._own_servers.has_name(name, looked.kind.type)
 

@@ -16,7 +16,7 @@ from sigwrap.exec.repeated import RepeatedExecs
 from sigwrap.files.audit import Files
 from sigwrap.files.judge import Refusals
 from sigwrap.files.refused import RefusedFiles
-from sigwrap.kernel import procfs, ptrace
+from sigwrap.kernel import procfs, ptrace, signals
 from sigwrap.kernel.ptrace import Gone
 from sigwrap.kernel.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.record.recordings import Recordings
@@ -168,7 +168,9 @@ class Restarts:
         if pid not in self._traced_until_s:
             if pid in self._left_to_others:
                 return
-            if not procfs.is_alone_and_catches(pid, signal.SIGCHLD) or not _seize(pid):
+            if procfs.numbers(pid, "Threads") != [1]:
+                return
+            if not signals.is_in(pid, signal.SIGCHLD, b"SigCgt") or not _seize(pid):
                 return
             self._look_later()
         self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S

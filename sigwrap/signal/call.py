@@ -9,8 +9,8 @@ from sigwrap import calls
 from sigwrap.bare import NamedTuple, signal
 from sigwrap.errors import InternalError
 from sigwrap.kernel.memory import Memory, Unreadable
-from sigwrap.kernel.pidfd import SIGINFO_BYTES
 from sigwrap.kernel.seccomp import Notification, int32
+from sigwrap.kernel.signals import SIGINFO_BYTES
 from sigwrap.session.effects import Continue, Fail, would_fail
 from sigwrap.signal.facts import REACHES_NONE, How
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import KernelError
-from sigwrap.kernel import procfs
-from sigwrap.kernel.pidfd import closes_at_once, duplicate, let_go
+from sigwrap.kernel import signals
+from sigwrap.kernel.descriptors import closes_at_once, duplicate, let_go
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.session.effects import (
@@ -107,7 +107,7 @@ class Signals:
             aim,
             notification.id,
             self._recordings.own_targets(sender),
-            procfs.catches_or_ignores,
+            signals.catches_or_ignores,
             changes_its_shell=(
                 call.how is How.CHANGE
                 and isinstance(aim, SignalTarget)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sigwrap.bare import signal
 from sigwrap.calls import F_SETOWN_EX, F_SETSIG, FIOASYNC, O_ASYNC
-from sigwrap.kernel import pidfd, proc_files, procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.libc import libc
 from sigwrap.session.effects import SignalTarget
 from sigwrap.session.lineage import Process
@@ -33,7 +33,7 @@ def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -
     if call.info is None:
         raise OSError(errno.EFAULT, "siginfo")
     _check_kernel_would_let(sender.pid, target.pid, number)
-    held = pidfd.open_thread(target.thread) if target.thread else os.pidfd_open(target.pid)
+    held = signals.open_thread(target.thread) if target.thread else os.pidfd_open(target.pid)
     try:
         # Checked after the pidfd is open, so the pidfd is the judged process.
         if not is_still(target) or not _has_its_thread(target):
@@ -41,7 +41,7 @@ def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -
         if number in (signal.SIGKILL, signal.SIGSTOP) and _is_init_to(sender.pid, target.pid):
             return  # the kernel would protect a namespace's init from its own namespace
         credentials = procfs.credentials(sender.pid)
-        pidfd.send(
+        signals.send(
             held,
             number,
             sender_pid=sender.pid,
@@ -226,7 +226,7 @@ def _is_a_systems_shell(pid: int) -> bool:
     """Return whether the process is a shell that root owns. Other programs may be agents."""
     exe = f"/proc/{pid}/exe"
     try:
-        name = proc_files.link(exe).rpartition("/")[2]
-        return name in _SHELLS and proc_files.file_status(exe).st_uid == 0
+        name = procfs.link(exe).rpartition("/")[2]
+        return name in _SHELLS and procfs.file_status(exe).st_uid == 0
     except OSError:
         return False

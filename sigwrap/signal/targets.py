@@ -18,7 +18,7 @@ from sigwrap import calls
 from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.errors import KernelError
 from sigwrap.front.interrupts import JOB_STOPS
-from sigwrap.kernel import peer, pidfd, proc_files, procfs
+from sigwrap.kernel import descriptors, peer, procfs, signals
 from sigwrap.kernel.file_state import device_of, kind_of
 from sigwrap.kernel.peer import FORK_SERVER_NAME
 from sigwrap.kernel.seccomp import Notification
@@ -129,7 +129,7 @@ class Targets:
         """Return the members of a group, by our number of it."""
         members = [
             pid
-            for pid in proc_files.all_pids()
+            for pid in procfs.all_pids()
             if (found := procfs.stat(pid)) is not None and found.pgrp == group
         ]
         targets = (self.of_pid(sender, pid) for pid in members)
@@ -253,7 +253,7 @@ class TargetResolver:
 
     def _by_pidfd(self, tid: int, sender: Process, call: SignalCall) -> Aim:
         """Return the descriptor's present target. The supervisor judges and signals this one."""
-        seen = pidfd.target_of(tid, call.target)
+        seen = signals.target_of(tid, call.target)
         if seen is None:
             return _without_a_pidfd(tid, call.target)
         pid, is_of_thread = seen
@@ -294,7 +294,9 @@ class TargetResolver:
             return call, OWN  # the kernel requires a group of the caller's own terminal session
         aim = self._own_group(sender, -call.target)
         _, foreground = procfs.terminal(sender.pid) or (0, 0)
-        is_in_front = found.pgrp == foreground or procfs.is_deaf_to(tid, signal.SIGTTOU)
+        is_in_front = found.pgrp == foreground or signals.is_in(
+            tid, signal.SIGTTOU, b"SigBlk", b"SigIgn"
+        )
         if aim is not OWN or not is_in_front:
             return call, aim  # the kernel stops a background job that wants the terminal
         group = self._targets.our_group(sender, -call.target) or 0
@@ -317,7 +319,7 @@ class TargetResolver:
                 return call, self._owner_signalled(sender, call)
             return call, self._takes_terminal(call.held)
         except BaseException:
-            pidfd.let_go(call.held)
+            descriptors.let_go(call.held)
             raise
 
     def _takes_terminal(self, held: int) -> Aim:
@@ -326,7 +328,7 @@ class TargetResolver:
         if os.geteuid() != 0 or not terminal:
             return OWN
         users = [
-            pid for pid in proc_files.all_pids() if (procfs.terminal(pid) or (0, 0))[0] == terminal
+            pid for pid in procfs.all_pids() if (procfs.terminal(pid) or (0, 0))[0] == terminal
         ]
         return OWN if all(map(self._targets.is_inside, users)) else Refused(NOT_OWN_TERMINAL)
 
@@ -418,7 +420,7 @@ def _is_below_a_shell(pid: int) -> bool:
 def _hold(tid: int, call: SignalCall) -> tuple[SignalCall, Aim | None]:
     """Copy the call's descriptor. Sigwrap judges the copy and makes the call on it."""
     try:
-        return call._replace(held=pidfd.duplicate(tid, call.descriptor)), None
+        return call._replace(held=descriptors.duplicate(tid, call.descriptor)), None
     except (KernelError, OSError) as refusal:
         return call, would_fail(errno.EBADF) if refusal.errno == errno.EBADF else _UNRESOLVED
 
@@ -460,7 +462,7 @@ def _may_set_an_owner(fd: int) -> bool:
 
 def _foreground_group(terminal: int) -> int:
     """Return the foreground group of any process that the terminal controls; 0 if there is none."""
-    for pid in proc_files.all_pids():
+    for pid in procfs.all_pids():
         controlling, group = procfs.terminal(pid) or (0, 0)
         if controlling == terminal:
             return max(group, 0)

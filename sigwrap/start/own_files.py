@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from sigwrap.bare import NamedTuple
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
 from sigwrap.kernel.file_state import State, known_state_in, may_be_later_in
 from sigwrap.kernel.paths import Caller, MayWait, our_view, path_of
@@ -85,7 +85,7 @@ def changeable() -> list[str]:
 
 def _mapped_files() -> Iterator[str]:
     """Yield the files of private mappings, except removed ones."""
-    return mapped_in(proc_files.all_contents("/proc/self/maps"))
+    return mapped_in(procfs.all_contents("/proc/self/maps"))
 
 
 def mapped_in(maps: bytes) -> Iterator[str]:

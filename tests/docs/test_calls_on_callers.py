@@ -45,12 +45,12 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "signal/targets.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
     "signal/handler.py": {FIELDS: ("TIOCSPGRP",)},  # SIGTTOU is blocked
-    "kernel/pidfd.py": {
+    "kernel/signals.py": {FIELDS: ("pidfd_send_signal",)},
+    "kernel/descriptors.py": {
         LOCK: ("pidfd_getfd",),  # held by the process until its exec ends
-        FIELDS: ("pidfd_send_signal",),
     },
     # Of a thread that stands at its exec stop; a worker reads mapped files.
-    "kernel/ptrace.py": {LOCK: ("open mem", "pread", "pwrite", "ptrace", "pidfd_getfd")},
+    "kernel/ptrace.py": {LOCK: ("open mem", "pread", "pwrite", "ptrace")},
     # A worker once a process in the session has mounted something; before that, few pages.
     "kernel/memory.py": {WORKER: ("open mem", "pread", "process_vm_writev")},
     "join/joins.py": {
@@ -68,7 +68,6 @@ OPENED_BY_SIGWRAP = "a file that it opens, by a worker if a program serves it"
 PROC = "/proc, or its own pipes and pidfds"
 OWN = {
     "kernel/process.py": "itself, /proc, and its own pidfds",
-    "kernel/descriptors.py": "itself, new pipes and files that it opens",
     "exec/commands.py": OPENED_BY_SIGWRAP,
     "exec/content.py": OPENED_BY_SIGWRAP,
     "exec/verify.py": OPENED_BY_SIGWRAP,
@@ -84,10 +83,8 @@ OWN = {
     "kernel/paths.py": OPENED_BY_SIGWRAP,
     "kernel/peer.py": PROC,
     "approve/control_socket.py": "a lock of its own",
-    "kernel/proc_files.py": PROC,
     "kernel/procfs.py": PROC,
     "start/onefile.py": OPENED_BY_SIGWRAP,
-    "kernel/sigfd.py": PROC,
     "kernel/libc.py": "its own threads and timers",
     "control/usage.py": "its own control group",
     "join/fork_server.py": "a process of its own",
@@ -97,13 +94,16 @@ OWN_CALLS = {  # in modules that also call callers' objects
     *((call, "network/duplicate.py") for call in ("prctl", "capset", "setgroups")),
     *((call, "network/duplicate.py") for call in ("setresgid", "setresuid")),
     ("read", "kernel/sockets.py"),  # /proc
+    ("read", "kernel/signals.py"),
+    ("fstat", "kernel/descriptors.py"),
+    ("close_range", "kernel/descriptors.py"),
+    ("fcntl F_SETPIPE_SZ", "kernel/descriptors.py"),
 }
 NAMED = {
     "_connect": "connect",
     "_getsockname": "getsockname",
     "_getsockopt": "getsockopt",
     "_listen": "listen",
-    "_pidfd_getfd": "pidfd_getfd",
     "_ptrace": "ptrace",
     "_sendmsg": "sendmsg",
     "os.fstat": "fstat",
