@@ -15,6 +15,7 @@ import time
 
 from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple
 from sigwrap.events import Payload
+from sigwrap.exec import compiled
 from sigwrap.exec.commands import in_a_system_folder, is_the_systems
 from sigwrap.exec.compiled import (
     BROKEN,
@@ -23,7 +24,6 @@ from sigwrap.exec.compiled import (
     LEFT_AFTER_ENDS,
     LONGEST_LINE,
     Held,
-    Native,
     SeenProcess,
     Served,
 )
@@ -33,16 +33,19 @@ from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts
 from sigwrap.exec.look import ExecHoldings
 from sigwrap.exec.verify import Tracee
+from sigwrap.kernel import proc_files
 from sigwrap.kernel.file_state import Place, State
 from sigwrap.kernel.memory import may_be_served
+from sigwrap.kernel.paths import AT_FDCWD, Caller
 from sigwrap.kernel.seccomp import Notification
-from sigwrap.log.codec import encode_payload, json_size
+from sigwrap.log.codec import encode_payload, hasher, json_size, next_hash
+from sigwrap.log.writer import SessionLog
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
 from sigwrap.policy.judge.rules import Crowd, Limits
 from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.session.diagnosis import cut_words
 from sigwrap.session.effects import Record
-from sigwrap.session.lineage import Image, Process
+from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
@@ -90,7 +93,6 @@ class RepeatedExecs:
         self._remembered: dict[bytes, list[Any]] = {}  # as the extension reads it
         self._budgets: dict[tuple[str, tuple[str, ...], str], list[int]] = {}
         self._journal_fd = -1
-        self._native: Native | None = None
         self._listener = mediation.listener
         limits = session.policy.limits
         most = (limits.max_children, limits.max_processes) if limits.count_at_execs else (0, 0)
@@ -127,39 +129,50 @@ class RepeatedExecs:
     def _serve(self, request: bytes) -> Served:
         if len(self._remembered) >= _KEPT:
             self._forget_remembered()
-        log, deadline_s = self._recorder.log, self._loop.next_deadline_s
-        now_s = time.monotonic()
-        until_s = now_s + _LONGEST_STAY_S if deadline_s is None else deadline_s
-        return self._extension().serve(
-            poll=self._loop.poll.fileno(),
-            ends=self._loop.ends.fileno(),
-            by_pid=self._processes.by_pid,
-            remembered=self._remembered,
-            paths=self._plain,
-            judge=self._judge,
-            seq=log.seq,
-            head=log.head_bytes,
-            room=self._recorder.room,
-            deadline_ns=max(0, int(until_s * 1e9)),
-            request=request,
+        log, loop = self._recorder.log, self._loop
+        if self._journal_fd != log.journal_fd:  # at first, or another file is the journal now
+            self._journal_fd = log.journal_fd
+            self._set_up(log)
+        until_s = loop.next_deadline_s
+        if until_s is None:
+            until_s = time.monotonic() + _LONGEST_STAY_S
+        return Served(
+            *compiled.native.serve(
+                loop.poll.fileno(),
+                loop.ends.fileno(),
+                self._processes.by_pid,
+                self._remembered,
+                self._plain,
+                self._judge,
+                self._is_missing,
+                log.seq,
+                log.head_bytes,
+                self._recorder.room,  # how many bytes the log may grow before the next check
+                max(0, int(until_s * 1e9)),
+                request,
+            )
         )
 
-    def _extension(self) -> Native:
-        """Return the extension, made anew if the journal is another file now."""
-        log = self._recorder.log
-        if self._native is None or self._journal_fd != log.journal_fd:
-            self._journal_fd = log.journal_fd
-            self._native = Native(
-                listener=self._listener.fd,
-                journal=self._journal_fd,
-                child_signals=self._session.child_signals.fd,
-                view=self._ours.view,
-                first_left_to_others=self._processes.first_left_to_others,
-                crowd=self._crowd,
-                key=log.key,
-                exits=_exit_texts(),
-            )
-        return self._native
+    def _set_up(self, log: SessionLog) -> None:
+        (proc,) = proc_files.held()
+        compiled.native.set_up(
+            self._listener.fd,
+            log.journal_fd,
+            self._session.child_signals.fd,
+            proc,
+            self._ours.view.root,
+            self._ours.view.mounts.id_bit,
+            self._processes.first_left_to_others,
+            self._crowd,
+            next_hash,
+            hasher(log.key),
+            _exit_texts(),
+        )
+
+    def _is_missing(self, tid: int, path: bytes, error: int) -> bool:
+        """Return whether the caller would get the same error for a path."""
+        caller = Caller(tid, tid, self._ours.view)
+        return caller.is_the_same_for_it(AT_FDCWD, path, OSError(error, ""))
 
     # The extension's results
 
@@ -181,21 +194,15 @@ class RepeatedExecs:
     def _take_processes(self, served: Served) -> None:
         """Take over processes in the order of their start. Those with children here have executed
         nothing since."""
-        earlier: dict[int, list[tuple[list[Any], Image]]] = {}
-        for place, entry, image in served.earlier:
-            earlier.setdefault(place, []).append((entry, image))
         seen: dict[int, Process] = {}
         ended: list[Process] = []
-        for place, each in enumerate(SeenProcess(*each) for each in served.processes):
+        for each in map(SeenProcess._make, served.processes):
             parent = seen.get(each.ppid) or self._processes.by_pid.get(each.ppid)
             process = seen[each.pid] = self._processes.came_up(each, parent)
-            ran = earlier.get(place, [])
-            if each.entry is not None:
-                ran.append((each.entry, each.image))
-            for entry, image_then in ran:
+            for entry, image in each.runs:
                 remembered = _of(entry)
                 process.becomes_another(remembered.argv)
-                self._processes.has_run(process, remembered.image, image_then)
+                self._processes.has_run(process, remembered.image, image)
             if each.has_ended:
                 ended.append(process)
         for process in ended:
