@@ -10,7 +10,7 @@ from sigwrap.exec.asked import only_asks
 from sigwrap.exec.commands import Ours
 from sigwrap.exec.compiled import is_available
 from sigwrap.exec.facts import ExecFacts, Unseen, stalled
-from sigwrap.exec.judge import ExecMediator, let_ask
+from sigwrap.exec.judge import ExecMediator
 from sigwrap.exec.look import ExecHoldings, Looked, Seen, folder_of, look, readings
 from sigwrap.exec.repeated import limits_allow_repeats
 from sigwrap.exec.replacements import Replacements
@@ -117,8 +117,10 @@ class Execs:
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self.tracer.take_back(notification):
             return
-        steps = let_ask() if only_asks(notification, syscall) else self.mediator.mediate()
-        held = ExecHoldings(self)
+        if only_asks(notification, syscall):  # its flags are in a register
+            self._performer.leave_to_the_kernel(notification.id)
+            return
+        steps, held = self.mediator.mediate(), ExecHoldings(self)
         self._performer.begin(
             Request(notification, process, syscall, steps, family=self, holdings=held)
         )
@@ -263,8 +265,8 @@ class Execs:
             tracee.at_exec_stop = held.at_exec_stop
             tracee.may_dump_core = not held.holds_secret
             self._becomes_another(request, (held.name,))
-        held.goes_on = True
-        self.tracer.go_on(tracee, lambda: self._performer.let_go_on(request, effect))
+        held.is_continued = True
+        self.tracer.let_run(tracee, effect)
         return PAUSED
 
     def _continue_watched(self, request: Request, effect: ContinueWatched) -> object:

@@ -216,8 +216,8 @@ class ExecHoldings:
         "expected",
         "facts",
         "found",
-        "goes_on",
         "holds_secret",
+        "is_continued",
         "let_tracer_go",
         "name",
         "path",
@@ -236,7 +236,7 @@ class ExecHoldings:
         self.facts: ExecFacts | None = None  # which the mediator judges
         self.tracee: Tracee | None = None
         self.let_tracer_go: Callable[[], None] | None = None  # if sigwrap stopped the caller's
-        self.goes_on = False
+        self.is_continued = False
         # For a replacement
         self.replacement: Executable | None = None
         self.found: dict[str, Found | None] = {}  # by a worker, for each command
@@ -271,6 +271,6 @@ class ExecHoldings:
         # A tracee and its request refer to each other, and both to this object.
         self.asked = self.facts = self.executable = self.replacement = None
         self.replacement_argv = ()
-        if self.recording is not None and not self.goes_on:
+        if self.recording is not None and not self.is_continued:
             self.recording.drop("the command was refused")
         self.execs.turns.ended(self)

@@ -28,9 +28,8 @@ from sigwrap.exec.compiled import (
     Served,
 )
 from sigwrap.exec.compiled import Facts as Known
-from sigwrap.exec.events import exit_payload
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.facts import ExecFacts
+from sigwrap.exec.facts import ExecFacts, exit_payload
 from sigwrap.exec.look import ExecHoldings
 from sigwrap.exec.verify import Tracee
 from sigwrap.kernel import proc_files
@@ -225,7 +224,7 @@ class RepeatedExecs:
             process.becomes_another(remembered.argv)
         facts = remembered.facts._replace(process=process)
         holdings = ExecHoldings(self._execs)
-        steps = self._mediator.goes_on(facts, held.entry[_RULE])
+        steps = self._mediator.follow(facts, held.entry[_RULE])
         tid = notification.tid
         request = Request(
             notification, process, facts.syscall, steps, family=self._execs, holdings=holdings
@@ -242,7 +241,7 @@ class RepeatedExecs:
                 )
             except OSError:  # it has ended; otherwise its exec stop kills it
                 os.close(held.fd)
-            holdings.goes_on = True
+            holdings.is_continued = True
             self._turns.begun(holdings)
         self._performer.goes_on_already(request, is_written=is_written)
         if held.wait_status >= 0:
@@ -294,7 +293,7 @@ class RepeatedExecs:
             caller, "execve", path, cwd, False, (main,), (main,), True, Crowd(0, 0), None
         )
         try:
-            recorded = self._mediator.goes_on_by(facts)
+            recorded = self._mediator.allowing_event(facts)
         except AskedAnew:
             if len(self._asking) >= _KEPT:
                 self._asking.clear()

@@ -18,7 +18,6 @@ from sigwrap.kernel import proc_files, procfs
 from sigwrap.kernel.file_state import Inode, inode_of_descriptor
 from sigwrap.kernel.memory import Unreadable, may_be_served
 from sigwrap.kernel.paths import AT_FDCWD, MayWait, open_known
-from sigwrap.kernel.ptrace import ERESTARTNOINTR
 from sigwrap.kernel.restage import (
     NoHostValue,
     Redirection,
@@ -265,11 +264,7 @@ class Replacements:
             held.descriptor,
         )
         request.process.comm_is_current = False
-        self._tracer.restart(
-            tracee,
-            redirection,
-            lambda: self._performer.restart(request, effect, ERESTARTNOINTR),
-        )
+        self._tracer.restart(tracee, redirection, effect)
         return PAUSED
 
     def _session_of(self, request: Request) -> bytes:
