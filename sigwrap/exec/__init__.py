@@ -4,7 +4,6 @@ facts         pure: what an exec is judged by, and how its events show that
 judge         pure: the whole story of an exec, from the request to its outcome
 question      pure: the approval request for an exec, and what an approval covers
 handler       gathers the facts for the judge, and carries its effects out
-look          gathers what a call asks for and what would run
 asked         the arguments and the environment, as the caller's memory has them now
 executable    the file, its interpreters, and what a wrapper wraps
 content       how a file begins: a script's interpreter, an ELF file's loader

@@ -30,7 +30,7 @@ from sigwrap.exec.compiled import (
 from sigwrap.exec.compiled import Facts as Known
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts, exit_payload
-from sigwrap.exec.look import ExecHoldings
+from sigwrap.exec.handler import ExecHoldings
 from sigwrap.exec.verify import Tracee
 from sigwrap.kernel import proc_files
 from sigwrap.kernel.file_state import Place, State
@@ -40,7 +40,7 @@ from sigwrap.kernel.seccomp import Notification
 from sigwrap.log.codec import encode_payload, hasher, json_size, next_hash
 from sigwrap.log.writer import SessionLog
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
-from sigwrap.policy.judge.rules import Crowd, Limits
+from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.session.diagnosis import cut_words
 from sigwrap.session.effects import Record
@@ -48,7 +48,6 @@ from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
-    from sigwrap.exec.handler import Execs
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
@@ -73,7 +72,8 @@ class _Remembered(NamedTuple):
 
 
 class RepeatedExecs:
-    def __init__(self, session: Session, mediation: Mediation, execs: Execs) -> None:
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        self._execs = execs = mediation.execs
         self._session = session
         self._recorder = session.recorder
         self._mediator = execs.mediator
@@ -81,7 +81,6 @@ class RepeatedExecs:
         self._processes = session.processes
         self._recordings = mediation.recordings
         self._tracer = execs.tracer
-        self._execs = execs
         self._turns = session.turns
         self._watchers = session.watchers
         self._ours = execs.ours
@@ -419,9 +418,18 @@ _REPEATED = frozenset({"exec_allowed", "exec_audited"})
 _NOT_REPEATED = ("approval_id", "elsewhere", "shadows")
 
 
-def limits_allow_repeats(limits: Limits) -> bool:
-    """Return whether no limit counts execs or forks, since a count needs each one."""
-    return not (limits.max_execs or limits.at_fork)
+def may_repeat(session: Session) -> bool:
+    """Return whether execs may run without being judged each time.
+
+    A limit that counts execs or forks needs each one, and a profile each program.
+    """
+    limits = session.policy.limits
+    return (
+        session.facts.launched.waits_through_signals
+        and not (limits.max_execs or limits.at_fork)
+        and not session.watchers.looks_at_execs
+        and compiled.is_available()
+    )
 
 
 def is_repeatable(facts: ExecFacts, recorded: Record) -> bool:

@@ -10,14 +10,14 @@ import struct
 from collections.abc import Callable, Sequence
 
 from sigwrap.bare import TYPE_CHECKING
-from sigwrap.exec.asked import Asked, ExecRefused
-from sigwrap.exec.content import command_line
+from sigwrap.exec.asked import Asked, Given
+from sigwrap.exec.commands import DEFAULT_PATH, Ours
+from sigwrap.exec.content import ExecRefused, command_line
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.look import ExecHoldings, Found, resolve_replacement
 from sigwrap.kernel import proc_files, procfs
 from sigwrap.kernel.file_state import Inode, inode_of_descriptor
 from sigwrap.kernel.memory import Unreadable, may_be_served
-from sigwrap.kernel.paths import AT_FDCWD, MayWait, open_known
+from sigwrap.kernel.paths import AT_FDCWD, Caller, MayWait, open_known
 from sigwrap.kernel.restage import (
     NoHostValue,
     Redirection,
@@ -42,12 +42,15 @@ from sigwrap.session.perform import PAUSED, InWorker, Request
 from sigwrap.start.own_files import changed_stub_file
 
 if TYPE_CHECKING:
-    from sigwrap.exec.handler import Execs
+    from sigwrap.exec.handler import ExecHoldings, Execs
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
 _STUB_ATTEMPTS = 3  # a signal may interrupt one
 _A_STUB_OPENS = 24  # descriptors that an interpreter reads at its start, and its own
+
+
+Found = tuple[bytes, Executable]  # the path of a replacement, and its executable
 
 
 class _FindLater(Exception):
@@ -230,10 +233,9 @@ class Replacements:
             held.replacement = None
 
         def find(*, may_wait: bool = True) -> Found:
-            pid = request.process.pid
-            return resolve_replacement(
-                request.tid, pid, command, list(argv), self._ours, may_wait=may_wait
-            )
+            pid, view = request.process.pid, self._ours.view
+            caller = Caller(request.tid, pid, view, may_wait=may_wait)
+            return _resolve(caller, command, list(argv), self._ours)
 
         try:
             found = held.found.pop(command) if command in held.found else find(may_wait=False)
@@ -271,9 +273,26 @@ class Replacements:
         asked: Asked | None = request.holdings.asked
         assert asked is not None, "what is redirected was looked at"
         try:
-            return asked.variable(request.tid, b"SIGWRAP_SESSION") or b""
+            return asked.variable(b"SIGWRAP_SESSION") or b""
         except MayWait:
             return b""
+
+
+def _resolve(caller: Caller, command: str, argv: list[bytes], ours: Ours) -> Found:
+    """Find a replacement along sigwrap's own PATH.
+
+    The caller can change its own PATH, and its mounts, which the call uses as well.
+    """
+    word = os.fsencode(command)
+    folders = [b""] if b"/" in word else os.environb.get(b"PATH", DEFAULT_PATH).split(b":")
+    failure: OSError | ExecRefused = ExecRefused(errno.ENOENT)
+    for folder in folders:
+        path = os.path.join(folder, word)
+        try:
+            return path, Executable(caller, Given(path, argv), ours)
+        except (OSError, ExecRefused) as missing:
+            failure = missing
+    raise failure
 
 
 def _stub_can_make(asked: Asked, executable: Executable, tid: int) -> bool:
