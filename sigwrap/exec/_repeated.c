@@ -108,7 +108,7 @@ static int counts_crowd, most_children, most_processes; /* 0: no limit */
 static unsigned mount_bit;
 static Place our_root;
 static PyObject *exit_before, *exit_after, *exit_event;
-static PyObject *name_depth, *name_image, *name_argv, *name_children, *name_parent, *name_pid;
+static PyObject *judge, *is_missing, *place_of_child; /* methods of repeated.py */
 
 static struct seccomp_notif request;
 static Facts facts;
@@ -405,7 +405,7 @@ static int open_at_once(const char *path, uint64_t flags)
 }
 
 /* Return whether the file that sigwrap does not find is missing for the caller as well. */
-static int is_missing_for_it(PyObject *is_missing, int pid, int error)
+static int is_missing_for_it(int pid, int error)
 {
     PyObject *found =
         PyObject_CallFunction(is_missing, "iy#i", pid, facts.path, (Py_ssize_t)facts.path_length, error);
@@ -423,84 +423,39 @@ static Seen *seen_here(int pid)
     return NULL;
 }
 
-static int equal_images(PyObject *tuple, const Image *image)
-{
-    if (!tuple || PyTuple_Size(tuple) != 3)
-        return 0;
-    return PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, 0)) == image->code &&
-           PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, 1)) == image->stack &&
-           PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, 2)) == image->heap;
-}
-
 /* Without randomization, and of 32 bits, others can have the same: lineage.py, is_repeatable. */
 static int is_repeatable(const Image *image)
 {
     return image->stack > 0x7FFFFFFFF000 - (8 << 20) || image->stack < 0x100000000;
 }
 
-static long number_of(PyObject *process, PyObject *name)
-{
-    PyObject *value = PyObject_GetAttr(process, name);
-    long number = value ? PyLong_AsLong(value) : -1;
-    Py_XDECREF(value);
-    return number;
-}
-
 typedef struct {
-    int depth; /* -1 where that can't be told here */
-    int below; /* the nearest above that has run something, where that is not the parent; else 0 */
-    int siblings, processes; /* that are alive and known, the caller not among them */
+    int depth; /* -1 if it is unknown */
+    int below; /* the nearest ancestor that has run something, if that is not the parent; else 0 */
+    int siblings, processes; /* known ones that are alive, without the caller */
 } Whereabouts;
 
-static int has_run(PyObject *process)
-{
-    PyObject *argv = PyObject_GetAttr(process, name_argv);
-    int has_words = argv && PyTuple_Size(argv) > 0;
-    Py_XDECREF(argv);
-    return has_words;
-}
-
-/* exec_events.py, _nearest_that_ran; `parent` is borrowed. */
-static int nearest_that_ran(PyObject *parent)
-{
-    Py_INCREF(parent);
-    while (parent && parent != Py_None && !has_run(parent)) {
-        PyObject *above = PyObject_GetAttr(parent, name_parent);
-        Py_DECREF(parent);
-        parent = above;
-    }
-    int pid = parent && parent != Py_None ? number_of(parent, name_pid) : 0;
-    Py_XDECREF(parent);
-    return pid;
-}
-
-/* Below a parent that the caller was forked from. */
+/* The place of a child that `parent_of` finds below a process from before, or that was forked from
+   one of these. */
 static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
 {
     Whereabouts found = {-1, 0, 0, PyDict_Size(by_pid)};
+    Seen *parent = seen_here(ppid);
+    if (parent) {
+        if (!memcmp(&parent->image, image, sizeof *image))
+            found.depth = parent->depth + 1;
+    } else {
+        PyObject *place = PyObject_CallFunction(place_of_child, "i(KKK)", ppid, image->code,
+                                                image->stack, image->heap);
+        if (!place || !PyArg_ParseTuple(place, "iii", &found.depth, &found.below, &found.siblings))
+            PyErr_Clear(); /* the slow path comes upon the same error */
+        Py_XDECREF(place);
+    }
     for (int at = 0; at < seen_count; at++)
         if (!seen[at].has_ended) {
             found.processes++;
             found.siblings += seen[at].ppid == ppid;
         }
-    Seen *parent = seen_here(ppid);
-    if (parent) {
-        if (!memcmp(&parent->image, image, sizeof *image))
-            found.depth = parent->depth + 1;
-        return found;
-    }
-    PyObject *pid = PyLong_FromLong(ppid);
-    PyObject *known = PyDict_GetItemWithError(by_pid, pid);
-    Py_DECREF(pid);
-    if (!known)
-        return found;
-    PyObject *its_image = PyObject_GetAttr(known, name_image);
-    if (equal_images(its_image, image))
-        found.depth = number_of(known, name_depth) + 1;
-    Py_XDECREF(its_image);
-    found.siblings += number_of(known, name_children);
-    int below = nearest_that_ran(known);
-    found.below = below == ppid ? 0 : below;
     return found;
 }
 
@@ -511,60 +466,24 @@ static int is_too_crowded(const Whereabouts *where)
            (most_processes && where->processes > most_processes);
 }
 
-typedef struct {
-    char text[4 * PATH_MAX + LONGEST_ROW];
-    size_t length;
-} Key;
-
-static void key_add(Key *made, const void *data, uint32_t length)
-{
-    memcpy(made->text + made->length, data, length);
-    made->length += length;
-}
-
-static void key_add_text(Key *made, const char *text, uint32_t length)
-{
-    key_add(made, &length, sizeof length);
-    key_add(made, text, length);
-}
-
-/* The entry by which an exec with these facts goes on, new or known; NULL where there is none. */
-static PyObject *find(PyObject *remembered, PyObject *judge, const Stat *stat, int depth, int fd,
+/* Return the entry for these facts, new or known, or NULL. `judge` adds new ones. */
+static PyObject *find(PyObject *remembered, const Stat *stat, int depth, int fd,
                       const struct statx *file)
 {
-    static Key made;
-    made.length = 0;
-    key_add_text(&made, facts.path, facts.path_length);
-    key_add_text(&made, facts.real, facts.real_length);
-    key_add_text(&made, facts.cwd, facts.cwd_length);
-    key_add_text(&made, stat->comm, stat->comm_length);
-    key_add_text(&made, facts.words, facts.words_length);
     Place place = place_in(file);
-    uint64_t numbers[8] = {
-        depth,
-        file->stx_mode,
-        place.inode,
-        place.device,
-        file->stx_size,
-        file->stx_ctime.tv_sec,
-        file->stx_ctime.tv_nsec,
-        place.mount,
-    };
-    key_add(&made, numbers, sizeof numbers);
-    PyObject *bytes = PyBytes_FromStringAndSize(made.text, made.length);
-    PyObject *entry = bytes ? PyDict_GetItemWithError(remembered, bytes) : NULL;
-    if (bytes && !entry) {
-        PyObject *made_now = PyObject_CallFunction(
-            judge, "Oy#y#y#y#y#iiIKKKKKK", bytes, facts.path, (Py_ssize_t)facts.path_length,
-            facts.real, (Py_ssize_t)facts.real_length, facts.cwd, (Py_ssize_t)facts.cwd_length,
-            stat->comm, (Py_ssize_t)stat->comm_length, facts.words,
-            (Py_ssize_t)facts.words_length, depth, fd, (unsigned)numbers[1], numbers[2],
-            numbers[3], numbers[4], numbers[5], numbers[6], numbers[7]);
-        Py_XDECREF(made_now);
-        entry = PyErr_Occurred() ? NULL : PyDict_GetItemWithError(remembered, bytes);
-        PyErr_Clear(); /* an error of sigwrap's own: the long way will come upon it */
+    PyObject *key = Py_BuildValue(
+        "(y#y#y#y#y#i(I(KK)K(LI)K))", facts.path, (Py_ssize_t)facts.path_length, facts.real,
+        (Py_ssize_t)facts.real_length, facts.cwd, (Py_ssize_t)facts.cwd_length, stat->comm,
+        (Py_ssize_t)stat->comm_length, facts.words, (Py_ssize_t)facts.words_length, depth,
+        (unsigned)file->stx_mode, place.device, place.inode, file->stx_size,
+        (long long)file->stx_ctime.tv_sec, file->stx_ctime.tv_nsec, place.mount);
+    PyObject *entry = key ? PyDict_GetItemWithError(remembered, key) : NULL;
+    if (key && !entry) {
+        Py_XDECREF(PyObject_CallFunction(judge, "Oi", key, fd));
+        entry = PyErr_Occurred() ? NULL : PyDict_GetItemWithError(remembered, key);
+        PyErr_Clear(); /* the slow path comes upon the same error */
     }
-    Py_XDECREF(bytes);
+    Py_XDECREF(key);
     return entry;
 }
 
@@ -659,8 +578,7 @@ static void note_run(Seen *process, PyObject *entry, const Image *image)
 }
 
 /* Everything up to the answer can be left to the long way: nothing has happened yet. */
-static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyObject *judge,
-                    PyObject *is_missing, int ends)
+static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int ends)
 {
     uint64_t since_ns = now_ns(CLOCK_MONOTONIC);
     int pid = request.pid, fd = -1, pidfd = -1, status;
@@ -674,7 +592,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
     fd = open_at_once(facts.path, 0);
     if (fd < 0) {
         int error = errno;
-        if ((error != ENOENT && error != ENOTDIR) || !is_missing_for_it(is_missing, pid, error))
+        if ((error != ENOENT && error != ENOTDIR) || !is_missing_for_it(pid, error))
             return LEFT;
         answer(error);
         return QUIET;
@@ -727,7 +645,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
     facts.cwd_length = read_link(pid, "cwd", facts.cwd);
     if (facts.real_length < 0 || facts.cwd_length < 0 || !read_words(pid, request.data.args[1]))
         return is_over(pidfd, fd);
-    PyObject *entry = find(remembered, judge, &before, where.depth, fd, &file);
+    PyObject *entry = find(remembered, &before, where.depth, fd, &file);
     if (!entry || written_bytes + LONGEST_ROW > room || !is_within_budget(entry))
         return is_over(pidfd, fd);
 
@@ -804,16 +722,15 @@ static PyObject *process_tuple(const Seen *process)
 
 static PyObject *serve(PyObject *module, PyObject *args)
 {
-    PyObject *by_pid, *remembered, *paths, *judge, *is_missing;
+    PyObject *by_pid, *remembered, *paths;
     const char *its_head, *given;
     Py_ssize_t head_length, given_length;
     unsigned long long its_seq, deadline_ns;
     long long its_room;
     int poll, ends;
-    if (!PyArg_ParseTuple(args, "iiO!O!O!OOKy#LKy#", &poll, &ends, &PyDict_Type, &by_pid,
-                          &PyDict_Type, &remembered, &PyDict_Type, &paths, &judge, &is_missing,
-                          &its_seq, &its_head, &head_length, &its_room, &deadline_ns, &given,
-                          &given_length))
+    if (!PyArg_ParseTuple(args, "iiO!O!O!Ky#LKy#", &poll, &ends, &PyDict_Type, &by_pid,
+                          &PyDict_Type, &remembered, &PyDict_Type, &paths, &its_seq, &its_head,
+                          &head_length, &its_room, &deadline_ns, &given, &given_length))
         return NULL;
     if (head_length != 32 || (given_length && given_length != sizeof request)) {
         PyErr_SetString(PyExc_ValueError, "a hash of 32 bytes, and a request or nothing");
@@ -852,7 +769,7 @@ static PyObject *serve(PyObject *module, PyObject *args)
                 outcome = LEFT_AFTER_ENDS;
                 break;
             }
-            outcome = one_exec(by_pid, remembered, paths, judge, is_missing, ends);
+            outcome = one_exec(by_pid, remembered, paths, ends);
             if (outcome != QUIET)
                 break;
         }
@@ -905,17 +822,17 @@ static PyObject *serve(PyObject *module, PyObject *args)
 static PyObject *set_up(PyObject *module, PyObject *args)
 {
     unsigned long long inode, major, minor, mount;
-    if (!PyArg_ParseTuple(args, "iiii(KKKK)Ii(pii)OO(SSS)", &listener, &journal, &child_signals,
-                          &proc, &inode, &major, &minor, &mount, &mount_bit,
+    if (!PyArg_ParseTuple(args, "iiii(KKKK)Ii(pii)OOOOO(SSS)", &listener, &journal,
+                          &child_signals, &proc, &inode, &major, &minor, &mount, &mount_bit,
                           &first_left_to_others, &counts_crowd, &most_children, &most_processes,
-                          &next_hash, &hasher, &exit_event, &exit_before, &exit_after))
+                          &judge, &is_missing, &place_of_child, &next_hash, &hasher, &exit_event,
+                          &exit_before, &exit_after))
         return NULL;
     our_root = (Place){inode, major << 32 | minor, mount};
-    Py_INCREF(next_hash);
-    Py_INCREF(hasher);
-    Py_INCREF(exit_event);
-    Py_INCREF(exit_before);
-    Py_INCREF(exit_after);
+    PyObject *kept[] = {judge,  is_missing, place_of_child, next_hash,
+                        hasher, exit_event, exit_before,    exit_after};
+    for (size_t at = 0; at < sizeof kept / sizeof *kept; at++)
+        Py_INCREF(kept[at]);
     Py_RETURN_NONE;
 }
 
@@ -931,11 +848,5 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__repeated(void)
 {
-    name_depth = PyUnicode_InternFromString("depth");
-    name_image = PyUnicode_InternFromString("image");
-    name_argv = PyUnicode_InternFromString("argv");
-    name_parent = PyUnicode_InternFromString("parent");
-    name_pid = PyUnicode_InternFromString("pid");
-    name_children = PyUnicode_InternFromString("known_children");
     return PyModule_Create(&definition);
 }

@@ -10,7 +10,6 @@ import os
 
 from sigwrap.bare import Any, NamedTuple
 from sigwrap.kernel import proc_files
-from sigwrap.kernel.file_state import State
 from sigwrap.kernel.seccomp import Notification, read_notification
 
 native: Any
@@ -28,28 +27,15 @@ LONGEST_LINE = 8192  # a row of the log; a longer one is cut (log/codec.py)
 
 
 class Facts(NamedTuple):
-    """The facts of an exec that the extension has gathered."""
+    """The facts of an exec that the extension has gathered: the key of its entry."""
 
-    key: bytes  # all fields but `fd`, joined
     path: bytes  # as the caller wrote it
     real: bytes
     cwd: bytes
     comm: bytes
     line: bytes  # the arguments, each with its NUL
     depth: int
-    fd: int  # of the file
-    mode: int
-    number: int
-    device: int
-    size: int
-    changed_s: int
-    changed_ns: int
-    mount: int
-
-    @property
-    def state(self) -> State:
-        changed = (self.changed_s, self.changed_ns)
-        return State(self.mode, (self.device, self.number), self.size, changed, self.mount)
+    state: tuple[Any, ...]  # State, of the file
 
 
 class SeenProcess(NamedTuple):

@@ -120,7 +120,7 @@ def exec_payload(
     }
     if decision.action is not Action.ALLOW and decision.message not in ("", decision.reason):
         payload["message"] = decision.message
-    if (above := _nearest_that_ran(facts.process)) not in (0, facts.process.ppid):
+    if (above := nearest_that_ran(facts.process.parent)) not in (0, facts.process.ppid):
         payload["below"] = above
     found = list(map(_findings, facts.programs))
     if len(facts.programs) > 1 or main.path != payload["path"] or found[0]:
@@ -149,12 +149,11 @@ def request_of(facts: ExecFacts, decision: Decision) -> Payload:
     return {name: payload[name] for name in _REQUEST_FIELDS if name in payload}
 
 
-def _nearest_that_ran(process: Process) -> int:
-    """Return the pid of the nearest ancestor that has executed something, or 0."""
-    above = process.parent
-    while above is not None and not above.argv:
-        above = above.parent
-    return 0 if above is None else above.pid
+def nearest_that_ran(process: Process | None) -> int:
+    """Return the pid of the process or its nearest ancestor that has executed something, or 0."""
+    while process is not None and not process.argv:
+        process = process.parent
+    return 0 if process is None else process.pid
 
 
 def _findings(program: Program) -> Payload:

@@ -29,7 +29,7 @@ from sigwrap.exec.compiled import (
 )
 from sigwrap.exec.compiled import Facts as Known
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.facts import ExecFacts, exit_payload
+from sigwrap.exec.facts import ExecFacts, exit_payload, nearest_that_ran
 from sigwrap.exec.handler import ExecHoldings
 from sigwrap.exec.verify import Tracee
 from sigwrap.kernel import proc_files
@@ -44,7 +44,7 @@ from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.session.diagnosis import cut_words
 from sigwrap.session.effects import Record
-from sigwrap.session.lineage import Process
+from sigwrap.session.lineage import Image, Process
 from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class RepeatedExecs:
         self._refused = mediation.refused
         self._plain: dict[bytes, _Plain] = {}  # by the paths that they were called by
         self._asking: set[bytes] = set()  # paths for which a rule needs facts that differ
-        self._remembered: dict[bytes, list[Any]] = {}  # as the extension reads it
+        self._remembered: dict[tuple[Any, ...], list[Any]] = {}  # as the extension reads it
         self._budgets: dict[tuple[str, tuple[str, ...], str], list[int]] = {}
         self._journal_fd = -1
         self._listener = mediation.listener
@@ -141,8 +141,6 @@ class RepeatedExecs:
                 self._processes.by_pid,
                 self._remembered,
                 self._plain,
-                self._judge,
-                self._is_missing,
                 log.seq,
                 log.head_bytes,
                 self._recorder.room,  # how many bytes the log may grow before the next check
@@ -162,6 +160,9 @@ class RepeatedExecs:
             self._ours.view.mounts.id_bit,
             self._processes.first_left_to_others,
             self._crowd,
+            self._judge,
+            self._is_missing,
+            self._place_of_child,
             next_hash,
             hasher(log.key),
             _exit_texts(),
@@ -171,6 +172,15 @@ class RepeatedExecs:
         """Return whether the caller would get the same error for a path."""
         caller = Caller(tid, tid, self._ours.view)
         return caller.is_the_same_for_it(AT_FDCWD, path, OSError(error, ""))
+
+    def _place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int]:
+        """Return the depth of a child with this image, its nearest ancestor that has executed
+        something unless that is the parent, and the number of its siblings."""
+        parent = self._processes.by_pid.get(ppid)
+        if parent is None or parent.image != image:
+            return -1, 0, 0
+        above = nearest_that_ran(parent)
+        return parent.depth + 1, 0 if above == ppid else above, parent.known_children
 
     # The extension's results
 
@@ -270,24 +280,24 @@ class RepeatedExecs:
         if _counted_as(facts) in self._budgets:
             self._renew_budget(facts)  # it may be used up
 
-    def _judge(self, *gathered: Any) -> None:
-        """Judge an exec of a plain file. If it may go on, remember the facts."""
-        found = Known(*gathered)
+    def _judge(self, key: tuple[Any, ...], fd: int) -> None:
+        """Judge an exec of a plain file. If it may run, remember the facts."""
+        found = Known(*key)
         plain = self._plain[found.path]
         real, argv = os.fsdecode(found.real), tuple(map(os.fsdecode, found.line[:-1].split(b"\0")))
-        if (plain.main.path, plain.state) != (real, found.state):
+        if (plain.main.path, plain.state) != (real, State(*found.state)):
             del self._plain[found.path]  # the path means another file now
             return
         if self._refused is not None and self._refused.suspects(argv, os.fsdecode(found.cwd)):
             return
-        main = _asked_by(plain.main._replace(argv=argv), found)
+        path, cwd = os.fsdecode(found.path), os.fsdecode(found.cwd)
+        main = _asked_by(plain.main._replace(argv=argv), path, fd)
         if unwrap(real.rpartition("/")[2], argv) or unwrap(main.name, argv):
             return
-        if "/" not in argv[0] and not in_a_system_folder(os.fsdecode(found.path)):
+        if "/" not in argv[0] and not in_a_system_folder(path):
             return  # a system command of that name may appear later
         comm = found.comm.decode("utf-8", "surrogateescape")
         caller = Process(pid=0, start_time=0, parent=None, ppid=0, depth=found.depth, comm=comm)
-        path, cwd = os.fsdecode(found.path), os.fsdecode(found.cwd)
         facts = ExecFacts(
             caller, "execve", path, cwd, False, (main,), (main,), True, Crowd(0, 0), None
         )
@@ -300,9 +310,11 @@ class RepeatedExecs:
             del self._plain[found.path]
             return
         if recorded is not None and is_repeatable(facts, recorded):
-            self._remember(found, facts, recorded, plain.image)
+            self._remember(key, facts, recorded, plain.image)
 
-    def _remember(self, found: Known, facts: ExecFacts, recorded: Record, image: Place) -> None:
+    def _remember(
+        self, key: tuple[Any, ...], facts: ExecFacts, recorded: Record, image: Place
+    ) -> None:
         is_long = json_size(recorded.payload) > LONGEST_LINE - _NUMBERS_TAKE  # it could be cut
         if is_long or len(self._remembered) >= _KEPT:
             return
@@ -315,13 +327,13 @@ class RepeatedExecs:
         budget = self._budgets.get(_counted_as(facts))
         if budget is None:
             budget = self._renew_budget(facts)
-        self._remembered[found.key] = [
+        self._remembered[key] = [
             recorded.event.encode(),
             *texts,
             _exit_text_after_ppid(facts.process),
             budget,
             recorded.payload["rule_name"],
-            _Remembered(facts, argv, found.line, image),
+            _Remembered(facts, argv, Known(*key).line, image),
         ]
 
     def _forget_remembered(self) -> None:
@@ -346,12 +358,12 @@ class AskedAnew(Exception):
     """A rule asks for a fact that differs from exec to exec."""
 
 
-def _asked_by(program: Program, found: Known) -> Program:
+def _asked_by(program: Program, path: str, fd: int) -> Program:
     def anew() -> Any:
         raise AskedAnew
 
     def is_the_systems_own() -> bool:
-        return is_the_systems(found.fd, os.fsdecode(found.path), program.path)
+        return is_the_systems(fd, path, program.path)
 
     return program._replace(
         sha256=AskedFact(anew),
