@@ -14,7 +14,7 @@ from sigwrap.exec.content import ExecRefused
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts, Unseen, not_dumpable, pointing_nowhere, stalled
 from sigwrap.exec.judge import ExecMediator
-from sigwrap.exec.replacements import Found, Replacements
+from sigwrap.exec.replacements import Replacements
 from sigwrap.exec.traced import TracedExecs
 from sigwrap.exec.tracing import tracer_of
 from sigwrap.exec.verify import Tracee, Tracer
@@ -118,7 +118,6 @@ class ExecHoldings:
         "executable",
         "expected",
         "facts",
-        "found",
         "holds_secret",
         "is_continued",
         "let_tracer_go",
@@ -142,7 +141,6 @@ class ExecHoldings:
         self.is_continued = False
         # For a replacement
         self.replacement: Executable | None = None
-        self.found: dict[str, Found | None] = {}  # by a worker, for each command
         self.name = ""
         self.path = b""
         self.descriptor = -1  # of the waiting program, in the caller's table
@@ -166,8 +164,7 @@ class ExecHoldings:
             self.execs.tracer.refused(self.tracee)
 
     def close(self) -> None:
-        found = (each[1] for each in self.found.values() if each is not None)
-        for each in (self.executable, self.replacement, *found):
+        for each in (self.executable, self.replacement):
             if each is not None:
                 each.close()
         self.free_tracer()
