@@ -10,7 +10,7 @@ import sigwrap
 from sigwrap import errors
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.errors import StoreError
-from sigwrap.exec.look import cwd_of
+from sigwrap.exec.asked import cwd_of
 from sigwrap.files.tree import make_missing, remove_unused
 from sigwrap.front.messages import Channel, CommandStarted
 from sigwrap.kernel import libc, limits, memory

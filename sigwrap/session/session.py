@@ -21,7 +21,7 @@ from sigwrap.control.freezing import Freezing
 from sigwrap.control.killswitch import KillSwitch
 from sigwrap.control.watchers import Watchers
 from sigwrap.events import Payload
-from sigwrap.exec.events import exit_payload
+from sigwrap.exec.facts import exit_payload
 from sigwrap.front.messages import BEATS_EVERY_S, Channel
 from sigwrap.kernel.process import oom_kills, used_up_cpu_limit
 from sigwrap.kernel.seccomp import Listener
