@@ -14,7 +14,6 @@ from sigwrap.exec.asked import Asked, Given
 from sigwrap.exec.commands import DEFAULT_PATH
 from sigwrap.exec.content import ExecRefused, command_line
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.look import ExecHoldings
 from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.file_state import Inode, inode_of
 from sigwrap.kernel.memory import may_be_served
