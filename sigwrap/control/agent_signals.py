@@ -117,6 +117,7 @@ class AgentSignals:
         if self._action is None and self._turns.in_flight and self._dispatcher.may_act:
             action = self._action = self._dispatcher.action()
             action.__enter__()
+            self._turns.is_end_awaited = True
             self._end_action_after(_ACTIONS_END_WITHIN_S, action)
 
     def no_exec_in_flight(self) -> None:
@@ -130,6 +131,7 @@ class AgentSignals:
     def _end_action(self, action: Scope) -> None:
         if self._action is action:
             self._action = None
+            self._turns.is_end_awaited = False
             self._carefully(action.__exit__, None)
 
     # One signal

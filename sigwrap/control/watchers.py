@@ -53,6 +53,7 @@ class Watchers:
         self._drifts: set[object] = set()
         self._shadows: set[object] = set()
         self._attempts_s: dict[str, float] = {}  # event -> when it was last sent
+        self.watched = EXEC_TYPES | _READERS.keys()  # events
         self._due: deque[tuple[_Kind, str]] = deque()
 
     @property

@@ -35,7 +35,7 @@ from sigwrap.policy.judge.request import Operation
 from sigwrap.policy.judge.rules import default_of
 from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Performer, Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 from sigwrap.text import printable
 
 if TYPE_CHECKING:

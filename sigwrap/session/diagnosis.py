@@ -10,12 +10,11 @@ from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.kernel import procfs
 from sigwrap.kernel.process import below
-from sigwrap.text import masked, masked_text, printable, shell_words, shortened
+from sigwrap.text import masked, printable, shell_words, shortened
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
-_WORDS_KEPT, _WORD_CHARACTERS = 16, 200
 _LONGEST_COMMAND, _LONGEST_REQUEST = 100, 100
 _PROCESSES_CHARACTERS, _REQUESTS_CHARACTERS = 4_000, 800  # of JSON: an event has 8 KiB
 _LINES_OF_PROCESSES, _LINES_OF_REQUESTS = 24, 6
@@ -64,17 +63,6 @@ class Diagnosis(NamedTuple):
     unrecorded: int
     log_bytes: int
     head: str
-
-
-def cut_words(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what is kept of a process's arguments while it lives.
-
-    A secret in a long word is masked before the cut, because half of it would not be found.
-    """
-    return tuple(
-        word if len(word) <= _WORD_CHARACTERS else f"{masked_text(word)[:_WORD_CHARACTERS]}…"
-        for word in argv[:_WORDS_KEPT]
-    )
 
 
 def payload_of(found: Diagnosis) -> Payload:

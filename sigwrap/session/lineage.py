@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sigwrap.bare import NamedTuple
 from sigwrap.policy.judge.request import TargetType, with_implied
+from sigwrap.text import masked_text
 
 Types = frozenset[TargetType]
 Image = tuple[int, ...]  # addresses of code, stack and heap; empty if it cannot be read
@@ -12,6 +13,7 @@ File = tuple[int, ...]  # its inode, device and mount
 _RELATIONS_KEPT = 32
 _IMAGES_KEPT = 10_000  # about 6 MB
 _HAS_RUN = ("",)
+_WORDS_KEPT, _WORD_CHARACTERS = 16, 200
 
 
 class Family:
@@ -120,6 +122,17 @@ class Process:
                 return True
             above = above.parent
         return False
+
+
+def cut_words(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what is kept of a process's arguments while it lives.
+
+    A secret in a long word is masked before the cut, because half of it would not be found.
+    """
+    return tuple(
+        word if len(word) <= _WORD_CHARACTERS else f"{masked_text(word)[:_WORD_CHARACTERS]}…"
+        for word in argv[:_WORDS_KEPT]
+    )
 
 
 class Images:

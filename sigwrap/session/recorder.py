@@ -48,7 +48,7 @@ class Recorder:
         self._session = session
 
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
-        if self._session is not None:
+        if self._session is not None and type_name in self._session.watchers.watched:
             self._session.watchers.on_event(type_name, payload)
         if self.log.size >= self.budget.next_mark and not self._has_room(type_name):
             self.unrecorded += 1

@@ -31,6 +31,7 @@ from sigwrap.session.effects import (
 from sigwrap.session.lineage import Process, WouldFail
 from sigwrap.session.loop import Done, Lane, Outcome, Raised
 from sigwrap.session.perform import PAUSED, NoHoldings, Request
+from sigwrap.session.processes import refresh_comm
 from sigwrap.signal.call import (
     EVERYBODY,
     PIDFD_SELF_THREAD,
@@ -69,7 +70,7 @@ from sigwrap.signal.send import (
     set_owner,
     would_fail,
 )
-from sigwrap.signal.targets import Groups, Targets, open_terminal, refresh_comm
+from sigwrap.signal.targets import Groups, Targets, open_terminal
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -106,7 +107,7 @@ class Signals:
         self._mediator = SignalMediator(session.engine, domain=session.facts.walls.domain)
         self._targets = Targets(session.processes, session.facts.sigwrap_pids)
         self._resolver = TargetResolver(self._targets)
-        self._recordings = mediation.recordings
+        self._recordings = mediation.recordings.running
         self._restarts = mediation.restarts
         self._pool = session.pool
         performer.offer(
@@ -142,6 +143,7 @@ class Signals:
         refresh_comm(sender)
         call, aim = self._resolver.resolve(notification, sender, syscall, words)
         request.holdings.call = call
+        recording = self._recordings.get(sender)
         return SignalFacts(
             sender,
             syscall,
@@ -149,7 +151,8 @@ class Signals:
             call.how,
             aim,
             notification.id,
-            self._recordings.own_targets(sender),
+            # A stub passes signals on to its command, and ends as the command did.
+            () if recording is None else (sender.pid, recording.command.pid),
             procfs.catches_or_ignores,
             lambda target: may_change(sender, call, target),
         )

@@ -28,6 +28,7 @@ from sigwrap.session.lineage import (
     types_inside,
     types_outside,
 )
+from sigwrap.session.processes import refresh_comm
 from sigwrap.signal.call import F_OWNER_PGRP, F_OWNER_PID, SignalCall
 from sigwrap.signal.facts import Aim, Group, JudgedOwner, NoOwner, NotOwn, Own, OwnInMemory
 from sigwrap.signal.send import owner
@@ -239,13 +240,6 @@ class Groups:
         if not members:
             return WouldFail(errno.EPERM)
         return Own() if all(member.is_inside for member in members) else NotOwn()
-
-
-def refresh_comm(process: Process) -> None:
-    """Read the name again after an exec."""
-    if not process.comm_is_current:
-        process.comm = procfs.comm(process.pid) or process.comm
-        process.comm_is_current = True
 
 
 def _same_user(one: int, other: int) -> bool:

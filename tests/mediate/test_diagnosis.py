@@ -9,10 +9,10 @@ from sigwrap.session.diagnosis import (
     OpenRequest,
     Standstill,
     TreeProcess,
-    cut_words,
     lines_of,
     payload_of,
 )
+from sigwrap.session.lineage import cut_words
 
 SHELL = TreeProcess(10, 9, 0, "sh", ("sh", "-c", "sleep 9"), "S", 75.0)
 TOKEN = "ghp_" + "a1" * 18
