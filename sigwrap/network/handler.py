@@ -301,7 +301,7 @@ class Network:
         if request.is_over or held.turn != turn:
             return
         if not self._listener.is_waiting(request.id):
-            self._performer.drop(request)
+            self._performer.finish(request)
         elif time.monotonic() >= held.deadline_s:
             is_connecting = held.looked.is_connecting_by_address
             late = errno.EINPROGRESS if is_connecting else errno.EAGAIN
@@ -351,7 +351,7 @@ class Network:
             return refusal.errno or errno.EPERM
         finally:
             os.close(outcome.value)
-        self._performer.answered_with_descriptor(request)
+        self._performer.mark_answered(request)
         return 0
 
 

@@ -28,7 +28,6 @@ from sigwrap.signal.handler import Signals
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:
-    from sigwrap.session.perform import Performer, Request
     from sigwrap.session.session import Session
 
 

@@ -350,8 +350,8 @@ def test_what_broke_while_its_mediator_waited_is_reported_once(stage: Stage) -> 
 
 def test_a_dropped_request_is_let_go_once(stage: Stage) -> None:
     request = request_of(steps_of(record()), stage)
-    stage.performer.drop(request)
-    stage.performer.drop(request)
+    stage.performer.finish(request)
+    stage.performer.finish(request)
     stage.performer.resume(request, None)
     assert stage.happened == LET_GO
 
@@ -462,7 +462,7 @@ def test_what_a_worker_has_found_is_the_reply(stage: Stage) -> None:
 
 def test_what_a_worker_has_found_for_a_request_that_is_over_is_dropped(stage: Stage) -> None:
     request = has_done(stage, lambda: 5)
-    stage.performer.drop(request)
+    stage.performer.finish(request)
     stage.timers.pop()()
     assert stage.happened == [*LET_GO, "dropped 5"]
 
@@ -540,7 +540,7 @@ def test_a_line_goes_to_the_caller_and_a_reason_to_end_reaches_the_run(stage: St
 def test_a_caller_that_ends_while_a_line_is_written_gets_no_answer(stage: Stage) -> None:
     request = request_of(steps_of(record(), Tell("no"), Fail(13)), stage)
     stage.performer.begin(request)
-    stage.performer.drop(request)
+    stage.performer.finish(request)
     happened = list(stage.happened)
     stage.timers.pop()()
     assert stage.happened == happened
