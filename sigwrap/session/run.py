@@ -169,7 +169,7 @@ def _run(
     note_changes(recorder, tell)
     session.watchers.send_what_is_due()
     is_sealed = seal(recorder, ended, duration_s, tell)
-    tell_why(ended, plan, program, told_of_denial=session.told_of_denial, tell=tell)
+    tell_why(ended, plan, program, tell)
     if joins is not None:
         joins.end(ended.exit_status if is_sealed else errors.REFUSED)
     return Ended(
@@ -350,9 +350,7 @@ def seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bo
     return has_end
 
 
-def tell_why(
-    ended: RunEnd, plan: Plan, program: bytes, *, told_of_denial: bool, tell: Tell
-) -> None:
+def tell_why(ended: RunEnd, plan: Plan, program: bytes, tell: Tell) -> None:
     """Say why the command ended, unless it ended by itself."""
     if ended.switched_off is not None:
         why = f": {ended.switched_off.reason}" if ended.switched_off.reason else ""
@@ -362,7 +360,7 @@ def tell_why(
             tell(f"killed by the kill switch{why} (sigwrap killswitch status)")
     elif ended.reached_limit is not None:
         tell(f"a limit ended the command: {ended.reason}")
-    elif ended.not_executed is not None and not told_of_denial:
+    elif ended.not_executed is not None and not ended.not_executed.was_told:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     elif ended.not_executed is not None and is_of_the_machine(ended.not_executed.why):
         tell(NOT_TRACED)

@@ -111,7 +111,6 @@ class Session:
         self.front = FrontLink(self)
         self.agent_signals = AgentSignals(self)
         self.usage = usage
-        self.told_of_denial = False  # where COMMAND itself was denied
         recorder.attend(self)
 
     # The turns of its loop
@@ -180,8 +179,8 @@ class Session:
             why = (
                 self.mediation.execs.last_denial() if self.mediation is not None and denied else ""
             )
-            self.ending.on(CommandNotExecuted(error, why or os.strerror(error)))
-            self.told_of_denial = bool(why)
+            told = CommandNotExecuted(error, why or os.strerror(error), was_told=bool(why))
+            self.ending.on(told)
         self.loop.unwatch(channel.fileno())
         channel.close()
 
@@ -252,17 +251,9 @@ class Session:
             "stopped": self.agent_signals.stopped is not None,
         }
 
-    def stop_forks(self) -> None:
-        if self.mediation is not None:
-            self.mediation.forks.stop()
-
     def recorded_commands(self) -> frozenset[int]:
         """Pids of commands that get each signal from their stubs."""
         return frozenset() if self.mediation is None else self.mediation.recordings.commands()
-
-    def grant_nothing(self) -> None:
-        if self.mediation is not None:
-            self.mediation.performer.grant_nothing()
 
     def interrupt(self, source: str) -> None:
         """An agent's SIGINT: the front process decides, and a stopped one can't."""
