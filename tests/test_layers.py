@@ -22,7 +22,7 @@ PURE = {
     *("text", "events", "calls", "outcomes", "policy", "agent", "hooks"),
     *("exec.facts", "exec.judge", "exec.question", "exec.events"),
     *("signal.facts", "signal.judge", "signal.rules", "network.judge", "files.judge"),
-    *("approve.questions", "control.usage_limits"),
+    "approve.questions",
     *("session.effects", "session.lineage", "session.run_end", "front.interrupts"),
 }
 BELOW_PURE = {"bare", "errors", "amounts", "machine"}

@@ -20,7 +20,6 @@ import time
 from collections.abc import Container, Iterable, Iterator, Mapping
 
 from sigwrap.bare import NamedTuple, deque, suppress
-from sigwrap.control.usage_limits import Look, ProcessUse
 from sigwrap.errors import KernelError
 from sigwrap.kernel import limits, process, procfs
 from sigwrap.kernel.libc import syscall
@@ -40,6 +39,24 @@ _PAUSE_S = 0.005
 # Pipes and sockets come on top of the sum that the limit applies to.
 _LEEWAY_SHARE = 8
 _LEAST_LEEWAY_BYTES = 16 << 20
+
+
+class ProcessUse(NamedTuple):
+    """The usage of one process. A zombie still has its times."""
+
+    pid: int
+    start_time: int
+    ppid: int
+    own_ms: int
+    of_children_ms: int  # children that it has waited for, and their children
+    memory_bytes: int  # an upper bound: shared memory is counted for each process
+
+
+class Look(NamedTuple):
+    supervisor: int
+    reaped_ms: int  # of the processes that the supervisor has waited for
+    processes: tuple[ProcessUse, ...]
+    ended: frozenset[int]  # processes of the last look that ended before this one
 
 
 def look(known: Mapping[int, ProcessUse]) -> Look:

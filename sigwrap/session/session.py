@@ -48,7 +48,7 @@ from sigwrap.session.walls import Walls
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
-    from sigwrap.control.usage_watch import Usage
+    from sigwrap.control.usage_limits import Usage
 
 _IDLE_S = 0.05
 
