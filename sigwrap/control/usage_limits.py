@@ -17,14 +17,13 @@ from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.control import usage
 from sigwrap.control.usage import Look, ProcessUse, SessionCgroup
 from sigwrap.policy.judge.rules import Limits
-from sigwrap.session.loop import Done, Lane, Outcome
+from sigwrap.session.loop import Done, Lane, Late, Outcome
 from sigwrap.session.run_end import KillDemanded, LimitReached
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
-_PATIENCE_S = 3.0  # with one process
-_PATIENCE_WITH_ALL_S = 10.0
+_CLOSER_WITHIN_S = 10.0
 SOONEST_S = 0.1
 SOONEST_FOR_MEMORY_S = 0.05
 LATEST_S = 5.0
@@ -51,7 +50,8 @@ class Usage:
         self._command_pid = command_pid
         self._time = ProcessorTime()
         self.used: dict[str, float] = {}  # by limit, as of the last look
-        self._closer = _CloserLook()
+        self._looks_closer = self._is_stuck = False
+        self._not_closer_before_s = 0.0
         self._cgroup = SessionCgroup(session_id)
         counts_time = bool(limits.cpu_time_s)
         self._cgroup.take(command_pid, counts_time=counts_time, memory_bytes=limits.memory_bytes)
@@ -98,20 +98,35 @@ class Usage:
         )
         if in_cgroup > self._limits.memory_bytes:
             self._memory_used(in_cgroup, is_certain=True)
-        elif not self._limits.is_worth_a_closer_look(at_most) or self._closer.is_stuck():
+        elif not self._limits.is_worth_a_closer_look(at_most) or self._is_stuck:
             self._memory_used(at_most)
-        elif self._closer.may_begin():
+        elif not self._looks_closer and time.monotonic() >= self._not_closer_before_s:
             self._look_closer(processes, at_most, in_cgroup)
 
     def _look_closer(self, processes: tuple[ProcessUse, ...], at_most: int, in_cgroup: int) -> None:
+        """Divide shared memory among processes in a worker. A process that changes its mappings can
+        delay it; then all memory counts in full."""
+        tree = frozenset(each.pid for each in processes)
+        took_s = 0.0
+
+        def work() -> int:
+            nonlocal took_s
+            started_s = time.thread_time()
+            used = sum(usage.shared_out_memory(each, tree) for each in processes)
+            took_s = time.thread_time() - started_s
+            return used
+
+        def over() -> None:
+            self._looks_closer = self._is_stuck = False
+            self._not_closer_before_s = time.monotonic() + REST_AFTER_LOOK * took_s
+
         def seen(outcome: Outcome) -> None:
-            self._closer.is_over()
+            self._is_stuck = self._looks_closer and isinstance(outcome, Late)
             used = outcome.value if isinstance(outcome, Done) else at_most
             self._memory_used(max(used, in_cgroup))
 
-        self._pool.run(
-            lambda: self._closer.look(processes), seen, lane=Lane.MEMORY, deadline_s=None
-        )
+        self._looks_closer = True
+        self._pool.run(work, seen, lane=Lane.MEMORY, deadline_s=_CLOSER_WITHIN_S, over=over)
 
     def _memory_used(self, used: int, *, is_certain: bool = False) -> None:
         self.used["memory"] = used
@@ -131,46 +146,6 @@ class Usage:
     def limit_at_end(self) -> LimitReached | None:
         """Return the limit if the kernel killed the command because its memory ran out."""
         return self._limits.memory_ran_out() if self._cgroup.ran_out_of_memory() else None
-
-
-class _CloserLook:
-    """Divides shared memory among processes in a worker, one look at a time. A process that changes
-    its mappings can delay it. If it makes no progress for some time, all memory counts in full. A
-    busy machine, or a large process tree, gets more time."""
-
-    def __init__(self) -> None:
-        self._began_s = 0.0  # 0 if none is running
-        self._last_s = 0.0  # when it came to its current process
-        self._not_before_s = 0.0
-        self._took_s = 0.0
-
-    def look(self, processes: tuple[ProcessUse, ...]) -> int:
-        """Run in a thread of its own."""
-        started_s = time.thread_time()
-        tree = frozenset(each.pid for each in processes)
-        used = 0
-        for each in processes:
-            self._last_s = time.monotonic()
-            used += usage.shared_out_memory(each, tree)
-        self._took_s = time.thread_time() - started_s
-        return used
-
-    def may_begin(self) -> bool:
-        now_s = time.monotonic()
-        if self._began_s or now_s < self._not_before_s:
-            return False
-        self._began_s = self._last_s = now_s
-        return True
-
-    def is_stuck(self) -> bool:
-        now_s = time.monotonic()
-        return self._began_s > 0 and (
-            now_s > self._last_s + _PATIENCE_S or now_s > self._began_s + _PATIENCE_WITH_ALL_S
-        )
-
-    def is_over(self) -> None:
-        self._began_s = 0.0
-        self._not_before_s = time.monotonic() + REST_AFTER_LOOK * self._took_s
 
 
 # The figures of each look, against the limits
