@@ -1,4 +1,4 @@
-""""""
+"""The processes of a session: parents, depths, and the relation of a target to its sender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Write the log: every event, repeated events as counts, and nothing beyond its size limit."""
 
 from __future__ import annotations
 
