@@ -126,7 +126,7 @@ class AgentSignals:
             self._end_action_after(0, self._action)
 
     def _end_action_after(self, seconds: float, action: Scope) -> None:
-        self._loop.call_at(time.monotonic() + seconds, lambda: self._end_action(action))
+        self._loop.call_in(seconds, self._end_action, action)
 
     def _end_action(self, action: Scope) -> None:
         if self._action is action:
@@ -353,7 +353,7 @@ class ToolCalls:
             if found is not None:
                 self._recorder.record(EVENT, *found)
         self._loop.unwatch(self._end.fileno())
-        self._loop.call_at(time.monotonic() + _PAUSE_S, self._go_on)
+        self._loop.call_in(_PAUSE_S, self._go_on)
 
     def _go_on(self) -> None:
         if self._end is not None:

@@ -348,7 +348,7 @@ class KillSwitch:
         now_s = time.monotonic()
         for place in self._places:
             self._look(place, now_s)
-        self._loop.call_at(now_s + _LOOKS_EVERY_S, self._look_regularly)
+        self._loop.call_in(_LOOKS_EVERY_S, self._look_regularly)
 
     def _look(self, place: _Place, now_s: float) -> None:
         state = place.look()

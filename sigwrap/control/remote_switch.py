@@ -100,9 +100,8 @@ class RemoteSwitch:
         if self._is_thread_idle:
             self._is_thread_idle = False
             os.eventfd_write(self._wanted_fd, 1)
-        now_s = time.monotonic()
-        self._loop.call_at(now_s + _GIVE_UP_AFTER_S, self._give_up)
-        self._loop.call_at(now_s + EVERY_S, self._start_period)
+        self._loop.call_in(_GIVE_UP_AFTER_S, self._give_up)
+        self._loop.call_in(EVERY_S, self._start_period)
 
     def _on_answered(self, _happened: int) -> None:
         try:

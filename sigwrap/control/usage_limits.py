@@ -86,7 +86,7 @@ class Usage:
         if self._limits.memory_bytes:
             self._look_at_memory(found.processes)
         wait_s = self._limits.next_look_s(time.thread_time() - started_s)
-        self._loop.call_at(time.monotonic() + wait_s, self._look)
+        self._loop.call_in(wait_s, self._look)
 
     def _look_at_memory(self, processes: tuple[ProcessUse, ...]) -> None:
         if self._cgroup.ran_out_of_memory() and (reached := self._limits.memory_ran_out()):

@@ -139,7 +139,7 @@ class Watchers:
         if len(reason) > _LONGEST:
             reason = f"{reason[: _LONGEST - 1]}…"
         if not self._due:
-            self._session.loop.call_at(time.monotonic(), self.send_what_is_due)
+            self._session.loop.call_in(0, self.send_what_is_due)
         self._due.append((kind, reason + more))
 
 

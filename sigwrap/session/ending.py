@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.kernel import process as linux_process
@@ -124,11 +123,11 @@ class Ending:
             if this_one == self._waits:
                 self.on(GraceOver())
 
-        self._loop.call_at(time.monotonic() + seconds, over)
+        self._loop.call_in(seconds, over)
 
     def _kill_tree(self) -> None:
         """Kill in short turns, so that the loop goes on meanwhile."""
         if not self._descendants.run(timeout_s=_SWEEP_S):
-            self._loop.call_at(time.monotonic(), self._kill_tree)
+            self._loop.call_in(0, self._kill_tree)
         elif self._descendants.unkillable:  # the front process also tries, and names them
             self.on(NoProcessLeft())

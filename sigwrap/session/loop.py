@@ -29,10 +29,10 @@ class Loop:
         self.poll = select.epoll()
         self._handlers: dict[int, Handler] = {}
         self.ends = select.epoll()  # processes' pidfds, which may be asked for by themselves
-        self._end_handlers: dict[int, Handler] = {}
+        self._end_handlers: dict[int, tuple[Callable[..., None], tuple[Any, ...]]] = {}
         self.watch(self.ends.fileno(), self._take_ends)
         self._last_fd = -1
-        self._deadlines: list[tuple[float, int, Callable[[], None]]] = []
+        self._deadlines: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = itertools.count()
 
     def watch(
@@ -55,14 +55,14 @@ class Loop:
         if fd == self._last_fd:
             self._last_fd = -1
 
-    def watch_end(self, pidfd: int, handler: Handler) -> None:
-        """Call the handler at the end of a process. Raises OSError like `watch`."""
+    def watch_end(self, pidfd: int, call: Callable[..., None], *words: Any) -> None:
+        """Call at the end of a process. Raises OSError like `watch`."""
         self.ends.register(pidfd, select.EPOLLIN | select.EPOLLET)
-        self._end_handlers[pidfd] = handler
+        self._end_handlers[pidfd] = call, words
 
-    def watches_end(self, pidfd: int, handler: Handler) -> None:
-        """Take the handler of a pidfd that the extension has put into `ends`."""
-        self._end_handlers[pidfd] = handler
+    def watches_end(self, pidfd: int, call: Callable[..., None], *words: Any) -> None:
+        """Call at the end of a process that the extension has put into `ends`."""
+        self._end_handlers[pidfd] = call, words
 
     def unwatch_end(self, pidfd: int) -> None:
         """Forget it, before it is closed."""
@@ -71,7 +71,8 @@ class Loop:
 
     def on_end(self, pidfd: int) -> None:
         if pidfd in self._end_handlers:
-            self._end_handlers[pidfd](select.EPOLLIN)
+            call, words = self._end_handlers[pidfd]
+            call(*words)
 
     def _take_ends(self, _happened: int) -> None:
         while ended := self.ends.poll(0, _MAX_EVENTS):
@@ -82,9 +83,13 @@ class Loop:
     def next_deadline_s(self) -> float | None:
         return self._deadlines[0][0] if self._deadlines else None
 
-    def call_at(self, deadline_s: float, call: Callable[[], None]) -> None:
+    def call_at(self, deadline_s: float, call: Callable[..., None], *words: Any) -> None:
         """Call at `deadline_s` on the monotonic clock."""
-        heapq.heappush(self._deadlines, (deadline_s, next(self._order), call))
+        heapq.heappush(self._deadlines, (deadline_s, next(self._order), call, words))
+
+    def call_in(self, seconds: float, call: Callable[..., None], *words: Any) -> None:
+        """Call after so many seconds; after 0, at the end of this turn."""
+        self.call_at(time.monotonic() + seconds, call, *words)
 
     def turn(self, idle_s: float | None) -> bool:
         """Handle what is ready. Return False if nothing happened for `idle_s`."""
@@ -110,7 +115,8 @@ class Loop:
     def _call_what_is_due(self) -> None:
         now = time.monotonic()
         while self._deadlines and self._deadlines[0][0] <= now:
-            heapq.heappop(self._deadlines)[2]()
+            _, _, call, words = heapq.heappop(self._deadlines)
+            call(*words)
 
 
 # Threads for work that may block: reads of files and memory that another process serves.
@@ -207,10 +213,10 @@ class WorkerPool:
         """
         job = _Job(work, then, lane, drop, over, keeps_thread=keeps_thread)
         self._waiting[lane].append(job)
-        self._loop.call_at(time.monotonic() + deadline_s, lambda: self._give_up(job, deadline_s))
+        self._loop.call_in(deadline_s, self._give_up, job, deadline_s)
         self._begin(lane)
         if not self._threads:  # none can be started, and so none will be free later
-            self._loop.call_at(time.monotonic(), lambda: self._give_up(job, 0.0))
+            self._loop.call_in(0, self._give_up, job, 0.0)
 
     def delays_exit(self) -> bool:
         """Whether threads are at work that this process may not end before. A lookup of a host name

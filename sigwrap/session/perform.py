@@ -266,7 +266,7 @@ class Performer:
 
     def wake_at(self, deadline_s: float, request: Request, reply: object) -> object:
         """Wake the request later, and return PAUSED for its handler."""
-        self._loop.call_at(deadline_s, lambda: self.wake(request, reply))
+        self._loop.call_at(deadline_s, self.wake, request, reply)
         return PAUSED
 
     def _is_refused(self, request: Request) -> bool:
@@ -533,7 +533,7 @@ class Performer:
         self.resume(request, answer)
 
     def _look_after_callers_later(self) -> None:
-        self._loop.call_at(time.monotonic() + _LOOK_AFTER_CALLERS_S, self._look_after_callers)
+        self._loop.call_in(_LOOK_AFTER_CALLERS_S, self._look_after_callers)
 
     def _look_after_callers(self) -> None:
         """Withdraw the requests of threads that have ended, and let the others end that have to: a

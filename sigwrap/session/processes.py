@@ -126,7 +126,7 @@ class Processes:
         if found.pidfd < 0:
             self._unwatched.add(found.pid)
         else:
-            self._loop.watches_end(found.pidfd, lambda _: self._ended(found.pidfd, process))
+            self._loop.watches_end(found.pidfd, self._ended, found.pidfd, process)
         self.by_pid[found.pid] = process
         if parent is not None:
             parent.known_children += 1
@@ -180,7 +180,7 @@ class Processes:
 
     def _watch(self, pidfd: int, process: Process) -> bool:
         try:
-            self._loop.watch_end(pidfd, lambda _: self._ended(pidfd, process))
+            self._loop.watch_end(pidfd, self._ended, pidfd, process)
         except OSError:
             os.close(pidfd)
             return False

@@ -198,7 +198,7 @@ class Repeats:
             if self._running.get(key) is first:  # its process has not ended since
                 self._sum_up(key)
 
-        self._loop.call_at(time.monotonic() + within_s, over)
+        self._loop.call_in(within_s, over)
         return Logged.WRITTEN
 
     def process_ended(self, process: Process) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import select
-import time
 from collections.abc import Callable
 
 from sigwrap.approve.approvals import Approvals
@@ -125,7 +124,7 @@ class Session:
             loop.watch(launched.listener.fd, self._on_listener, last=True)
         wall_time_s = self.policy.limits.wall_time_s
         if wall_time_s:
-            loop.call_at(time.monotonic() + wall_time_s, self._on_wall_time)
+            loop.call_in(wall_time_s, self._on_wall_time)
         for part in (self.usage, plan.remote_switch, plan.joins):
             if part is not None:
                 part.begin(self)
@@ -191,12 +190,12 @@ class Session:
 
     def _beat(self) -> None:
         self.channel.beat()
-        self.loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
+        self.loop.call_in(BEATS_EVERY_S, self._beat)
 
     def _look_after_store(self) -> None:
         again_in_s = self.recorder.look()
         self.approvals.look()
-        self.loop.call_at(time.monotonic() + again_in_s, self._look_after_store)
+        self.loop.call_in(again_in_s, self._look_after_store)
 
     def was_told_of_denial(self, pid: int) -> bool:
         """sigwrap has printed why this process's exec was denied."""
@@ -262,7 +261,7 @@ class Session:
 
     def log_is_full(self, reached: LimitReached) -> None:
         """End the run, but not in the middle of a request."""
-        self.loop.call_at(time.monotonic(), lambda: self.ending.on(reached))
+        self.loop.call_in(0, self.ending.on, reached)
 
     def process_ended(self, process: Process, wait_status: int | None) -> None:
         """`wait_status`: as wait(2) has it, where it is known."""

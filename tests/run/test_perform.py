@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Generator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -145,8 +146,8 @@ class Stage:
         self.happened.append(f"withdraw {approval_id}")
         self.on_answer(Answer(granted=False, by="", message="", reason="withdrawn"))
 
-    def call_at(self, _deadline_s: float, call: Any) -> None:
-        self.timers.append(call)
+    def call_in(self, _seconds: float, call: Callable[..., None], *words: Any) -> None:
+        self.timers.append(partial(call, *words))
 
     def on_escalation(self, escalation: Escalation) -> None:
         self.happened.append(f"escalate {escalation.what}")
