@@ -263,22 +263,13 @@ def _types_inside(sender: Process, target: Process, command: Process | None) -> 
         found.append(TargetType.ANCESTORS)
     elif target.parent is not None and target.parent is sender.parent:
         found.append(TargetType.SIBLINGS)
-    return _with_implied(tuple(found))
+    return with_implied(found)
 
 
 def types_outside(*, is_system: bool, same_user: bool) -> Types:
     if is_system:
         return _SYSTEM
     return _USER if same_user else _EXTERNAL
-
-
-_known: dict[tuple[TargetType, ...], Types] = {}
-
-
-def _with_implied(types: tuple[TargetType, ...]) -> Types:
-    if types not in _known:
-        _known[types] = with_implied(types)
-    return _known[types]
 
 
 _SELF = with_implied({TargetType.SELF})
