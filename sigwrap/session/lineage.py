@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from sigwrap.bare import NamedTuple
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.policy.judge.request import TargetType, with_implied
 from sigwrap.text import masked_text
+
+if TYPE_CHECKING:
+    from sigwrap.control.forks import Headcount
 
 Types = frozenset[TargetType]
 Image = tuple[int, ...]  # addresses of code, stack and heap; empty if it cannot be read
@@ -23,35 +26,12 @@ class Family:
     ran another file has left the family for good, even if it runs the first file again.
     """
 
-    __slots__ = ("program",)
-
     def __init__(self, program: File | None = None) -> None:
         self.program = program  # None if it is unknown
 
 
 class Process:
     """A process of the tree, from when it was first seen until its end."""
-
-    __slots__ = (
-        "argv",
-        "children",
-        "comm",
-        "comm_is_current",
-        "depth",
-        "execs",
-        "family",
-        "has_ended",
-        "image",
-        "known_children",
-        "parent",
-        "pid",
-        "pid_namespace",
-        "ppid",
-        "relations",
-        "start_time",
-        "stub_attempts",
-        "stub_of",
-    )
 
     def __init__(
         self,
@@ -277,36 +257,6 @@ _SYSTEM = with_implied({TargetType.SYSTEM})
 _USER = with_implied({TargetType.USER})
 _EXTERNAL = with_implied({TargetType.EXTERNAL})
 SIGWRAP_ITSELF = with_implied({TargetType.PARENT})
-
-
-# An upper bound on the number of processes, to avoid most counts.
-
-_REST = 10  # a count that took 5 ms and found no room is not repeated for 50 ms
-
-
-class Headcount:
-    """Between two counts the bound only rises, by what was added. Ended processes are noticed only
-    at the next count, when there seems to be no room left."""
-
-    __slots__ = ("_rests_until_s", "at_most")
-
-    def __init__(self, already: int = 0) -> None:
-        self.at_most = already
-        self._rests_until_s = 0.0
-
-    def has_room(self, maximum: int) -> bool:
-        return self.at_most < maximum
-
-    def is_worth_a_count(self, now_s: float) -> bool:
-        return now_s >= self._rests_until_s
-
-    def counted(self, number: int, maximum: int, *, started_s: float, ended_s: float) -> None:
-        self.at_most = number
-        if number >= maximum:
-            self._rests_until_s = ended_s + _REST * (ended_s - started_s)
-
-    def add(self) -> None:
-        self.at_most += 1
 
 
 # Facts that several mediators share.

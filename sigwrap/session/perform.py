@@ -115,8 +115,6 @@ class Family(Protocol):
 class NoHoldings:
     """What a request holds until its mediator ends: here, nothing."""
 
-    __slots__ = ()
-
     def failed(self) -> None:
         """Note that the kernel was told to fail the call."""
 
@@ -129,25 +127,6 @@ NO_HOLDINGS = NoHoldings()
 
 class Request:
     """A request, from its notification to the end of its mediator."""
-
-    __slots__ = (
-        "evaluation_us",
-        "event_failed",
-        "family",
-        "holdings",
-        "id",
-        "is_answered",
-        "is_checked",
-        "is_over",
-        "is_recorded",
-        "notification",
-        "process",
-        "recorded",
-        "started_ns",
-        "steps",
-        "syscall",
-        "tid",
-    )
 
     def __init__(
         self,

@@ -168,8 +168,6 @@ Key = tuple[object, ...]  # its first element is the process, if one did it
 
 
 class _Repeated:
-    __slots__ = ("event", "further", "payload", "pid")
-
     def __init__(self, event: str, pid: int, payload: Payload) -> None:
         self.event = event
         self.pid = pid
