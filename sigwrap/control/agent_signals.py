@@ -117,6 +117,7 @@ class AgentSignals:
         if self._action is None and self._turns.in_flight and self._dispatcher.may_act:
             action = self._action = self._dispatcher.action()
             action.__enter__()
+            self._turns.is_end_awaited = True
             self._end_action_after(_ACTIONS_END_WITHIN_S, action)
 
     def no_exec_in_flight(self) -> None:
@@ -125,11 +126,12 @@ class AgentSignals:
             self._end_action_after(0, self._action)
 
     def _end_action_after(self, seconds: float, action: Scope) -> None:
-        self._loop.call_at(time.monotonic() + seconds, lambda: self._end_action(action))
+        self._loop.call_in(seconds, self._end_action, action)
 
     def _end_action(self, action: Scope) -> None:
         if self._action is action:
             self._action = None
+            self._turns.is_end_awaited = False
             self._carefully(action.__exit__, None)
 
     # One signal
@@ -346,7 +348,7 @@ class ToolCalls:
             if found is not None:
                 self._recorder.record(EVENT, *found)
         self._loop.unwatch(self._end.fileno())
-        self._loop.call_at(time.monotonic() + _PAUSE_S, self._go_on)
+        self._loop.call_in(_PAUSE_S, self._go_on)
 
     def _go_on(self) -> None:
         if self._end is not None:

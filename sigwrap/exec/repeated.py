@@ -42,9 +42,8 @@ from sigwrap.log.writer import SessionLog
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
 from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.judge.wrappers import unwrap
-from sigwrap.session.diagnosis import cut_words
 from sigwrap.session.effects import Record
-from sigwrap.session.lineage import Image, Process
+from sigwrap.session.lineage import Image, Process, cut_words
 from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class RepeatedExecs:
         self._mediator = execs.mediator
         self._performer = mediation.performer
         self._processes = session.processes
-        self._recordings = mediation.recordings
+        self._expected = mediation.recordings.expected
         self._tracer = execs.tracer
         self._turns = session.turns
         self._watchers = session.watchers
@@ -103,7 +102,7 @@ class RepeatedExecs:
             and self._performer.grants
             and not self._turns.is_closed
             and not may_be_served()
-            and not self._recordings.expects
+            and not self._expected
             and not self._tracer.redirects
             and self._processes.are_all_told_of
             and self._recorder.log.takes_rows

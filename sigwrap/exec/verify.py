@@ -152,7 +152,7 @@ class Tracer:
         is_its_turn = self._by_pid.get(tracee.process.pid) is tracee
         if is_its_turn:
             del self._by_pid[tracee.process.pid]
-        self._performer.drop(tracee.request)
+        self._performer.finish(tracee.request)
         if is_its_turn:
             self._turns.give_back(tracee.process)
 

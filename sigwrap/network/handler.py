@@ -33,7 +33,7 @@ from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Rea
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Late, Loop, Outcome, Raised
 from sigwrap.session.perform import PAUSED, NoHoldings, Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -296,7 +296,7 @@ class Network:
         if request.is_over or held.turn != turn:
             return
         if not self._listener.is_waiting(request.id):
-            self._performer.drop(request)
+            self._performer.finish(request)
         elif time.monotonic() >= held.deadline_s:
             is_connecting = held.looked.is_connecting_by_address
             late = errno.EINPROGRESS if is_connecting else errno.EAGAIN
@@ -346,7 +346,7 @@ class Network:
             return refusal.errno or errno.EPERM
         finally:
             os.close(outcome.value)
-        self._performer.answered_with_descriptor(request)
+        self._performer.mark_answered(request)
         return 0
 
 

@@ -29,7 +29,6 @@ from sigwrap.signal.handler import Signals
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:
-    from sigwrap.session.perform import Performer, Request
     from sigwrap.session.session import Session
 
 
@@ -108,7 +107,7 @@ class Mediation:
         """Forget the process. `status`: its exit status; None after a signal, or if unknown."""
         if self.refused is not None:
             self.refused.ended(process, status)
-        self.recordings.forget(process)
+        self.recordings.expected.pop(process, None)
         self.performer.process_ended(process)
 
     def close(self) -> None:
@@ -225,12 +224,12 @@ class Restarts:
         for request, reply in waiting:
             self._performer.wake_at(now_s + others_wait_s, request, reply)
         self._left_to_others.add(pid)
-        self._loop.call_at(now_s + _LEFT_TO_OTHERS_S, lambda: self._left_to_others.discard(pid))
+        self._loop.call_in(_LEFT_TO_OTHERS_S, self._left_to_others.discard, pid)
 
     def _look_later(self) -> None:
         if not self._looks:
             self._looks = True
-            self._loop.call_at(time.monotonic() + _LOOKS_EVERY_S, self._look)
+            self._loop.call_in(_LOOKS_EVERY_S, self._look)
 
     def _look(self) -> None:
         now_s = time.monotonic()

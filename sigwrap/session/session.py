@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import select
-import time
 
 from sigwrap.approve.approvals import Approvals
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
@@ -45,7 +44,7 @@ from sigwrap.session.walls import Walls
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
-    from sigwrap.control.usage_watch import Usage
+    from sigwrap.control.usage_limits import Usage
 
 _IDLE_S = 0.05
 
@@ -108,7 +107,6 @@ class Session:
         self.front = FrontLink(self)
         self.agent_signals = AgentSignals(self)
         self.usage = usage
-        self.told_of_denial = False  # where COMMAND itself was denied
         recorder.attend(self)
 
     # The turns of its loop
@@ -123,7 +121,7 @@ class Session:
             loop.watch(launched.listener.fd, self._on_listener, last=True)
         wall_time_s = self.policy.limits.wall_time_s
         if wall_time_s:
-            loop.call_at(time.monotonic() + wall_time_s, self._on_wall_time)
+            loop.call_in(wall_time_s, self._on_wall_time)
         for part in (self.usage, plan.remote_switch, plan.joins):
             if part is not None:
                 part.begin(self)
@@ -177,8 +175,8 @@ class Session:
             why = (
                 self.mediation.execs.last_denial() if self.mediation is not None and denied else ""
             )
-            self.ending.on(CommandNotExecuted(error, why or os.strerror(error)))
-            self.told_of_denial = bool(why)
+            told = CommandNotExecuted(error, why or os.strerror(error), was_told=bool(why))
+            self.ending.on(told)
         self.loop.unwatch(channel.fileno())
         channel.close()
 
@@ -189,12 +187,12 @@ class Session:
 
     def _beat(self) -> None:
         self.channel.beat()
-        self.loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
+        self.loop.call_in(BEATS_EVERY_S, self._beat)
 
     def _look_after_store(self) -> None:
         again_in_s = self.recorder.look()
         self.approvals.look()
-        self.loop.call_at(time.monotonic() + again_in_s, self._look_after_store)
+        self.loop.call_in(again_in_s, self._look_after_store)
 
     def was_told_of_denial(self, pid: int) -> bool:
         """sigwrap has printed why this process's exec was denied."""
@@ -237,17 +235,9 @@ class Session:
             "stopped": self.agent_signals.stopped is not None,
         }
 
-    def stop_forks(self) -> None:
-        if self.mediation is not None:
-            self.mediation.forks.stop()
-
     def recorded_commands(self) -> frozenset[int]:
         """Pids of commands that get each signal from their stubs."""
         return frozenset() if self.mediation is None else self.mediation.recordings.commands()
-
-    def grant_nothing(self) -> None:
-        if self.mediation is not None:
-            self.mediation.performer.grant_nothing()
 
     def interrupt(self, source: str) -> None:
         """An agent's SIGINT: the front process decides, and a stopped one can't."""
@@ -256,7 +246,7 @@ class Session:
 
     def log_is_full(self, reached: LimitReached) -> None:
         """End the run, but not in the middle of a request."""
-        self.loop.call_at(time.monotonic(), lambda: self.ending.on(reached))
+        self.loop.call_in(0, self.ending.on, reached)
 
     def process_ended(self, process: Process, wait_status: int | None) -> None:
         """`wait_status`: as wait(2) has it, where it is known."""

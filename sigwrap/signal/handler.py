@@ -25,11 +25,28 @@ from sigwrap.session.effects import (
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Lane, Outcome, Raised
 from sigwrap.session.perform import PAUSED, NoHoldings, Request
-from sigwrap.signal.call import SignalCall, read_words, undecoded
-from sigwrap.signal.facts import IGNORED_BY_DEFAULT, UNREAD, How, Refused, SignalFacts
+from sigwrap.session.processes import refresh_comm
+from sigwrap.signal.call import (
+    SignalCall,
+    read_words,
+    undecoded,
+)
+from sigwrap.signal.facts import (
+    IGNORED_BY_DEFAULT,
+    UNREAD,
+    How,
+    Refused,
+    SignalFacts,
+)
 from sigwrap.signal.judge import SignalMediator
-from sigwrap.signal.send import is_still, may_change, send, set_async, set_owner
-from sigwrap.signal.targets import TargetResolver, Targets, refresh_comm
+from sigwrap.signal.send import (
+    is_still,
+    may_change,
+    send,
+    set_async,
+    set_owner,
+)
+from sigwrap.signal.targets import TargetResolver, Targets
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -65,7 +82,7 @@ class Signals:
         self._mediator = SignalMediator(session.engine, domain=session.facts.walls.domain)
         self._targets = Targets(session)
         self._resolver = TargetResolver(self._targets)
-        self._recordings = mediation.recordings
+        self._recordings = mediation.recordings.running
         self._restarts = mediation.restarts
         self._pool = session.pool
         performer.offer(
@@ -99,6 +116,7 @@ class Signals:
         refresh_comm(sender)
         call, aim = self._resolver.resolve(notification, sender, syscall, words)
         request.holdings.call = call
+        recording = self._recordings.get(sender)
         return SignalFacts(
             sender,
             syscall,
@@ -106,7 +124,8 @@ class Signals:
             call.how,
             aim,
             notification.id,
-            self._recordings.own_targets(sender),
+            # A stub passes signals on to its command, and ends as the command did.
+            () if recording is None else (sender.pid, recording.command.pid),
             signals.catches_or_ignores,
             changes_its_shell=(
                 call.how is How.CHANGE

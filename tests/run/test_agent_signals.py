@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -86,8 +87,8 @@ class Session:
         self.log.append(" ".join([event, *(str(each) for each in words if each is not None)]))
         return self.writes
 
-    def call_at(self, _deadline_s: float, call: Callable[[], None]) -> None:
-        self.later.append(call)
+    def call_in(self, _seconds: float, call: Callable[..., None], *words: Any) -> None:
+        self.later.append(partial(call, *words))
 
     def on(self, happening: KillDemanded | TerminationDemanded) -> None:
         self.log.append(f"{type(happening).__name__}: {happening.why}")
