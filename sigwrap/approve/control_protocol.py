@@ -10,10 +10,9 @@ the client.
 from __future__ import annotations
 
 import os
-import re
 import stat
 
-from sigwrap.bare import Any, NamedTuple, json, socket
+from sigwrap.bare import Any, NamedTuple, json, re, socket
 
 PROTOCOL_VERSION = 1
 SOCKET_SUFFIX = ".sock"
