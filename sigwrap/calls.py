@@ -226,7 +226,8 @@ def _call(
     meaning: str,
     under: Under = Under.EVERY_POLICY,
 ) -> Call:
-    return Call(name, *NUMBERS_BY_ARCH[name], family, handed_over, meaning, under)
+    x86_64, i386, aarch64 = NUMBERS_BY_ARCH[name]
+    return Call(name, x86_64, i386, aarch64, family, handed_over, meaning, under)
 
 
 TABLE: tuple[Call, ...] = (

@@ -122,6 +122,11 @@ else:
         named = code.replace(co_name="__new__", co_varnames=("_cls", *fields))
         return FunctionType(named, {"_make": _make}, "__new__", tuple(defaults.values()))
 
+    def _make_first(cls, *values, **named):
+        """Make the constructor at the first call: a run has no use for most of the tuples."""
+        cls.__new__ = staticmethod(_constructor(cls._fields, cls._field_defaults))
+        return cls.__new__(cls, *values, **named)
+
     class _TupleMeta(type):
         def __new__(cls, name, bases, namespace):
             fields = tuple(namespace.pop("__annotations__", ()))
@@ -133,7 +138,7 @@ else:
                 "__match_args__": fields,
                 "_fields": fields,
                 "_field_defaults": defaults,
-                "__new__": _constructor(fields, defaults),
+                "__new__": _make_first,
             }
             return type.__new__(type, name, (_Base,), namespace)
 

@@ -68,13 +68,7 @@ PendingRow = tuple[int, int, str, int, str, str]
 
 class SessionLog:
     def __init__(
-        self,
-        session_id: str,
-        key: bytes,
-        folder: Folder,
-        journal: Journal,
-        *,
-        durable: bool,
+        self, session_id: str, key: bytes, folder: Folder, journal: Journal, *, durable: bool
     ) -> None:
         """Raise OSError or sqlite3.Error if the database can't be made."""
         self.session_id = session_id
