@@ -2,8 +2,7 @@
 and behaves the same for all that sigwrap uses.
 
 here        typing's names (a run checks no types), NamedTuple, Enum, suppress, lru_cache, deque,
-            Counter
-signal      signals, without the enumerations of their numbers
+            Counter, and signals without the enumerations of their numbers
 socket      sockets, without files and host names
 re          regular expressions, compiled when first needed
 json        writes JSON; imports json only to read it
@@ -21,6 +20,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # to a type checker, this name is true
 
 if TYPE_CHECKING:
+    import signal as signal
     from collections import Counter as Counter
     from collections import deque as deque
     from contextlib import suppress as suppress
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Protocol as Protocol
     from typing import TypeVar as TypeVar
 else:
+    import _signal as signal  # noqa: F401
     from _collections import _tuplegetter
     from _collections import deque as deque
     from _functools import _lru_cache_wrapper
