@@ -350,7 +350,7 @@ class SessionLog:
         self._pending_bytes -= sum(len(row[4]) for row in batch)
 
     def _add_views(self) -> None:
-        """Add them at the end, because parsing them takes 1.5 ms."""
+        """Add them at the end: SQLite would parse them when it opens the database."""
         self._check_private_database()
         try:
             self._database.executescript(views_script())
