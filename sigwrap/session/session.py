@@ -12,8 +12,7 @@ import os
 import select
 
 from sigwrap.approve.approvals import Approvals
-from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.bare.signal import SIGCHLD, SIGKILL
+from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.calls import Under
 from sigwrap.control.agent_signals import AgentSignals, ToolCalls
 from sigwrap.control.freezing import Freezing
@@ -88,7 +87,7 @@ class Session:
         self.recorder = recorder
         self.channel = front
         self.loop = Loop()
-        self.child_signals = SignalFd({SIGCHLD})
+        self.child_signals = SignalFd({signal.SIGCHLD})
         self.pool = WorkerPool(self.loop)
         # A part may use those above it when it is made, and all of them later.
         self.turns = Turns(self)
@@ -259,7 +258,7 @@ class Session:
         if self.mediation is not None:
             self.mediation.process_ended(process, code)
         payload = exit_payload(process.ppid, process.last_name, process.depth, code, killer)
-        if killer == SIGKILL:
+        if killer == signal.SIGKILL:
             payload |= self._what_kernel_tells(process)
         self.recorder.record("process_exited", process.pid, payload)
 
