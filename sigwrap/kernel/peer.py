@@ -283,60 +283,50 @@ def _is_within(pid: int, level: int, wanted: str) -> bool:
 
 # Compare the rights, namespaces and root of another process with our own.
 
-_FIELDS = (
-    *(b"Uid", b"Gid", b"Groups", b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb"),
-    *(b"NoNewPrivs", b"Seccomp", b"Seccomp_filters"),
-)
-_SHOWN = {
-    b"Uid": "user",
-    b"Gid": "group",
-    b"Groups": "groups",
-    b"NoNewPrivs": "no_new_privs",
-    b"Seccomp": "seccomp filters",
-    b"Seccomp_filters": "seccomp filters",
+_RIGHTS = {
+    "user differs": (b"Uid",),
+    "group differs": (b"Gid",),
+    "groups differ": (b"Groups",),
+    "capabilities differ": (b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb"),
+    "no_new_privs differ": (b"NoNewPrivs",),
+    "seccomp filters differ": (b"Seccomp", b"Seccomp_filters"),
 }
-_NAMESPACES = {
-    "mnt": "mount",
-    "pid": "pid",
-    "net": "network",
-    "user": "user",
-    "ipc": "ipc",
-    "uts": "uts",
+_PLACES = {
+    "mount namespace differs": "ns/mnt",
+    "pid namespace differs": "ns/pid",
+    "network namespace differs": "ns/net",
+    "user namespace differs": "ns/user",
+    "ipc namespace differs": "ns/ipc",
+    "uts namespace differs": "ns/uts",
+    "root directory differs": "root",
 }
 
 
 class Rights:
-    """The rights that this process has now."""
+    """The rights, namespaces and root that this process has now."""
 
     def __init__(self) -> None:
-        self._fields = _fields("self")
-        self._namespaces = {name: _identity(f"/proc/self/ns/{name}") for name in _NAMESPACES}
-        self._root = _identity("/proc/self/root")
+        self._own = _rights_of("self")
 
     def difference(self, pid: int) -> str:
         """Return how the process differs, or an empty string."""
         try:
-            for field, value in _fields(pid).items():
-                if self._fields.get(field) != value:
-                    return f"its {_SHOWN.get(field, 'capabilities')} differ from the session's"
-            for name, shown in _NAMESPACES.items():
-                if _identity(f"/proc/{pid}/ns/{name}") != self._namespaces[name]:
-                    return f"its {shown} namespace differs from the session's"
-            if _identity(f"/proc/{pid}/root") != self._root:
-                return "its root directory differs from the session's"
+            theirs = _rights_of(pid)
         except OSError as refusal:
             return f"cannot read its credentials: {refusal.strerror}"
-        return ""
+        differing = [what for what, value in theirs.items() if value != self._own[what]]
+        return f"its {differing[0]} from the session's" if differing else ""
 
 
-def _fields(pid: int | str) -> dict[bytes, bytes]:
-    text = procfs.contents(f"/proc/{pid}/status")
-    if text is None:
+def _rights_of(pid: int | str) -> dict[str, object]:
+    status = procfs.contents(f"/proc/{pid}/status")
+    if status is None:
         raise ProcessLookupError(0, "it has ended")
-    pairs = (line.partition(b":") for line in text.split(b"\n"))
-    return {name: value.strip() for name, _, value in pairs if name in _FIELDS}
-
-
-def _identity(path: str) -> tuple[int, int]:
-    found = procfs.file_status(path)
-    return found.st_dev, found.st_ino
+    found: dict[str, object] = {
+        what: [line for line in status.split(b"\n") if line.partition(b":")[0] in names]
+        for what, names in _RIGHTS.items()
+    }
+    for what, path in _PLACES.items():
+        place = procfs.file_status(f"/proc/{pid}/{path}")
+        found[what] = place.st_dev, place.st_ino
+    return found
