@@ -50,7 +50,7 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
         LOCK: ("pidfd_getfd",),  # held by the process until its exec ends
     },
     # Of a thread that stands at its exec stop; a worker reads mapped files.
-    "kernel/ptrace.py": {LOCK: ("open mem", "pread", "pwrite", "ptrace")},
+    "kernel/ptrace.py": {LOCK: ("open mem", "pwrite", "ptrace")},
     # A worker once a process in the session has mounted something; before that, few pages.
     "kernel/memory.py": {WORKER: ("open mem", "pread", "process_vm_writev")},
     "join/joins.py": {
