@@ -253,17 +253,20 @@ class _File:
         try:
             self._folder, self._fd = killswitch.put(self._store, self._state)
         except OSError as error:
-            if error.errno == errno.EROFS and self._is_there_already():
+            if self._stays(error):
                 return ""
             return f"cannot write {killswitch.path_in(self._store)}: {error.strerror}"
         if not self._folder.is_ours:
             self._doubt = f"{self._store} belongs to another user, who can remove the kill switch"
         return self._doubt
 
-    def _is_there_already(self) -> bool:
+    def _stays(self, refusal: OSError) -> bool:
+        """Return whether the file is there already, and no process can remove it either."""
         try:
-            return killswitch.read(self._store) is not None
-        except StoreError:
+            if refusal.errno == errno.EROFS:
+                return killswitch.read(self._store) is not None
+            return refusal.errno == errno.EPERM and killswitch.is_immutable_in(self._store)
+        except (StoreError, OSError):
             return False
 
     def _let_go(self) -> None:

@@ -17,7 +17,7 @@ from sigwrap.errors import SessionError, StoreError
 from sigwrap.events import HOOK_LOG
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import PinnedPath, open_plain_file
-from sigwrap.kernel.file_state import mount_of
+from sigwrap.kernel.file_state import is_immutable, mount_of
 from sigwrap.kernel.paths import refuse_magic_links
 from sigwrap.kernel.peer import Peer, examine_sender
 from sigwrap.kernel.signals import KILL_SWITCH_SIGNAL, SignalFd
@@ -165,12 +165,26 @@ def remove(each_store: tuple[str, ...]) -> list[str]:
     """Remove the file from all stores; return why it is still on."""
     failures = []
     for store in each_store:
+        path = printable(path_in(store))
         try:
             with suppress(FileNotFoundError, NotADirectoryError):
-                _remove(store)
+                if is_immutable_in(store):
+                    failures.append(f"{path} is immutable; first, as root: chattr -i {path}")
+                else:
+                    _remove(store)
         except OSError as error:
-            failures.append(f"can't remove {printable(path_in(store))}: {error.strerror}")
+            failures.append(f"can't remove {path}: {error.strerror}")
     return failures
+
+
+def is_immutable_in(store: str) -> bool:
+    """Return whether the file is there and immutable: root has to change that before it is
+    removed. Raises OSError if that is unknown."""
+    folder = os.open(store, _FOLDER_FLAGS)
+    try:
+        return is_immutable(folder, NAME.encode())
+    finally:
+        os.close(folder)
 
 
 def _remove(store: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import errno
 import mmap
 import os
 import select
@@ -63,6 +64,14 @@ _WIDE = (struct.Struct("<32xQ14xHH"), struct.Struct("<I4xQ16xQ16x"))
 _NARROW = (struct.Struct("<28xI10xHH"), struct.Struct("<II8xI12x"))
 
 _T = TypeVar("_T")
+
+
+class ExecRefused(Exception):
+    """The kernel would refuse the exec; `errno` is what it would say."""
+
+    def __init__(self, error: int) -> None:
+        super().__init__(error)
+        self.errno = error
 
 
 def has_settled(state: State) -> bool:
@@ -150,17 +159,16 @@ def fingerprint(fd: int, state: State, *, by_state_alone: bool) -> str:
 # Scripts
 
 
-class NotExecutableFormat(Exception):
-    """The kernel would refuse it with ENOEXEC: a script that names no interpreter."""
-
-
 class Shebang(NamedTuple):
     interpreter: bytes
     argument: bytes | None
 
 
 def shebang(header: bytes) -> Shebang | None:
-    """Read the first line as fs/binfmt_script.c does; None if the file is no script."""
+    """Read the first line as fs/binfmt_script.c does; None if the file is no script.
+
+    Raises ExecRefused for a script that names no interpreter.
+    """
     if not header.startswith(b"#!"):
         return None
     header = header[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
@@ -168,13 +176,13 @@ def shebang(header: bytes) -> Shebang | None:
     if not newline:
         words = line.lstrip(_BLANKS)
         if not any(blank in words for blank in (b" ", b"\t", b"\0")):
-            raise NotExecutableFormat  # the interpreter's name is cut off
+            raise ExecRefused(errno.ENOEXEC)  # the interpreter's name is cut off
         line = line[:-1]
     line = line.rstrip(_BLANKS).lstrip(_BLANKS)
     end = next((at for at, byte in enumerate(line) if byte in b" \t\0"), len(line))
     interpreter, rest = line[:end], line[end:]
     if not interpreter:
-        raise NotExecutableFormat
+        raise ExecRefused(errno.ENOEXEC)
     argument = None if rest.startswith(b"\0") else rest.lstrip(_BLANKS).partition(b"\0")[0]
     return Shebang(interpreter=interpreter, argument=argument or None)
 

@@ -30,7 +30,15 @@ from sigwrap.kernel.process import keep_from_core
 from sigwrap.kernel.ptrace import Gone, NotTraceable
 from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image
 from sigwrap.kernel.seccomp import Notification
-from sigwrap.session.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
+from sigwrap.session.effects import (
+    KernelRefused,
+    LoadedOther,
+    Ran,
+    Replace,
+    Restarted,
+    Tampered,
+    VerifyThenContinue,
+)
 from sigwrap.session.loop import Done, Late, Outcome, Raised
 from sigwrap.session.perform import Request
 
@@ -118,14 +126,13 @@ class Tracer:
         self._turns.take(request.process)
         return tracee
 
-    def go_on(self, tracee: Tracee, answer: Callable[[], None]) -> None:
+    def let_run(self, tracee: Tracee, effect: VerifyThenContinue) -> None:
         # Without WAIT_KILLABLE_RECV, the interrupt would break off the notification itself. After
         # the answer it can come when the exec is over; then the exec stop cancels it.
         if self._waits_through_signals:
             _interrupt(tracee)
-            answer()
-        else:
-            answer()
+        self._performer.let_go_on(tracee.request, effect)
+        if not self._waits_through_signals:
             _interrupt(tracee)
 
     def refused(self, tracee: Tracee) -> None:
@@ -133,11 +140,11 @@ class Tracer:
         tracee.is_refused = True
         _interrupt(tracee)
 
-    def restart(self, tracee: Tracee, redirection: Redirection, answer: Callable[[], None]) -> None:
+    def restart(self, tracee: Tracee, redirection: Redirection, effect: Replace) -> None:
         """Rewrite the call at a stop on its way out. It comes back as a new request."""
         tracee.redirection = redirection
         _interrupt(tracee)
-        answer()
+        self._performer.restart(tracee.request, effect, ptrace.ERESTARTNOINTR)
 
     def _forget(self, tracee: Tracee) -> None:
         if self._by_tid.get(tracee.tid) is tracee:

@@ -92,8 +92,7 @@ class Joins:
         self._ours.setblocking(False)
         loop.watch(self._ours.fileno(), self._on_fork_server)
         self._is_open = True
-        self._listener = GuardedListener(loop, self._on_arrival)
-        self._listener.open(self._door)
+        self._listener = GuardedListener(loop, self._door, self._on_arrival)
         self._look()
         self._report_ready()
         self._tell_at_start = lambda _text: None

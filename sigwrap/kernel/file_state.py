@@ -225,6 +225,8 @@ _BORN = struct.Struct("<80xqI")
 _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
 _STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
 _DEVICE = struct.Struct("<28xH98xII")  # mode, rdev_major, rdev_minor
+_ATTRIBUTES = struct.Struct("<8xQ")
+_IMMUTABLE = 0x10
 
 Buffer = ctypes.Array[ctypes.c_char]
 Place = tuple[int, int, int, int]
@@ -315,6 +317,13 @@ def may_be_later_in(folder: int, names: Iterable[str], time_ns: int) -> Iterator
 def told_state(found: Buffer) -> State:
     mode, number, size, seconds, nanoseconds, major, minor, mount = _STATE.unpack_from(found)
     return State(mode, (major << 32 | minor, number), size, (seconds, nanoseconds), mount)
+
+
+def is_immutable(folder: int, name: bytes) -> bool:
+    """Return whether no user can change or remove it, as after chattr(1) +i."""
+    found = ask(folder, name, _AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, _STATX_TYPE)
+    attributes: int = _ATTRIBUTES.unpack_from(found)[0]
+    return bool(attributes & _IMMUTABLE)
 
 
 def _told(file: bytes | int, mask: int) -> Buffer:

@@ -251,7 +251,7 @@ class Caller:
             self.found_below_our_root = is_absolute
             return found
         except OSError as failure:
-            if failure.errno not in _TO_BE_WALKED and self._is_the_same_for_it(
+            if failure.errno not in _TO_BE_WALKED and self.is_the_same_for_it(
                 folder, path, failure
             ):
                 raise
@@ -319,8 +319,8 @@ class Caller:
         """Return whether all readers see the same content."""
         return self.is_local(state) or (self.may_wait and lies_on_a_disk(fd))
 
-    def _is_the_same_for_it(self, folder: int, path: bytes, failure: OSError) -> bool:
-        """Return whether the caller would certainly get the same errno.
+    def is_the_same_for_it(self, folder: int, path: bytes, failure: OSError) -> bool:
+        """Return whether the caller would get the same errno.
 
         A file that is missing for us may exist for the caller, through /proc/self. And a caller
         that may not search a folder gets EACCES instead of ENOENT.

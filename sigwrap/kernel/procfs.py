@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 
 from sigwrap.bare import AnyStr, NamedTuple
 from sigwrap.errors import DOCTOR, KernelError, SessionError
@@ -186,13 +187,19 @@ def exists(path: str) -> bool:
 
 
 def all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc" if _held is None else _held) if name.isdigit()]
+    """Return the pids of all processes.
+
+    Opens /proc anew: processes forked from this one share the position in the held directory, and
+    would take entries from each other's lists.
+    """
+    return [int(name) for name in names("/proc/.") if name.isdigit()]
 
 
 # What /proc shows of a process.
 
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
+_MOST_ANCESTORS = 4096  # more than there can be, unless pids are reused meanwhile
 _CAP_KILL = 1 << 5
 _CAP_SYS_ADMIN = 1 << 21
 
@@ -221,6 +228,16 @@ def stat(pid: int) -> Stat | None:
     """Return the process's stat file; None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else read_stat(data)
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """Yield the process's parent, the parent's parent, and so on."""
+    for _ in range(_MOST_ANCESTORS):
+        found = stat(pid)
+        if found is None or found.ppid == 0:
+            return
+        pid = found.ppid
+        yield pid
 
 
 def is_stopped(pid: int) -> bool:
@@ -444,15 +461,6 @@ def rights(tid: int | str) -> Rights | None:
 
 def user_namespace(pid: int | str) -> str:
     return linked(f"/proc/{pid}/ns/user") or f"none of {pid}"
-
-
-def identity(pid: int) -> tuple[bytes, ...]:
-    """Return what two processes must share so that one may read the other's memory."""
-    status = contents(f"/proc/{pid}/status")
-    if status is None:
-        return ()
-    fields = (status_field(status, name) for name in (b"Uid", b"Gid", b"CapPrm", b"CapEff"))
-    return (*fields, linked(f"/proc/{pid}/ns/user").encode())
 
 
 def is_dumpable(pid: int) -> bool:

@@ -11,10 +11,8 @@ import errno
 import os
 import select
 import time
-from collections.abc import Callable
 
 from sigwrap.approve.approvals import Approvals
-from sigwrap.approve.terminal_prompt import ring
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.bare.signal import SIGCHLD, SIGKILL
 from sigwrap.calls import Under
@@ -23,9 +21,8 @@ from sigwrap.control.freezing import Freezing
 from sigwrap.control.killswitch import KillSwitch
 from sigwrap.control.watchers import Watchers
 from sigwrap.events import Payload
-from sigwrap.exec.events import exit_payload
-from sigwrap.front.messages import BEATS_EVERY_S, Channel, Notice
-from sigwrap.kernel import terminals
+from sigwrap.exec.facts import exit_payload
+from sigwrap.front.messages import BEATS_EVERY_S, Channel
 from sigwrap.kernel.process import oom_kills, used_up_cpu_limit
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.kernel.signals import SignalFd
@@ -43,7 +40,7 @@ from sigwrap.session.plan import Plan
 from sigwrap.session.processes import Processes, Turns
 from sigwrap.session.recorder import Recorder
 from sigwrap.session.run_end import CommandNotExecuted, LimitReached, RunEnd
-from sigwrap.session.settings import BELL, RunSettings, is_unattended
+from sigwrap.session.settings import RunSettings, is_unattended
 from sigwrap.session.walls import Walls
 from sigwrap.start.command import HostEnvironment
 
@@ -229,18 +226,6 @@ class Session:
     def is_unattended(self) -> bool:
         """No user looks at the terminal."""
         return is_unattended(os.environb)
-
-    def notifier(self) -> Callable[[Notice], None] | None:
-        """What reports each approval request to the user."""
-        command = self.settings.notify
-        if not command:
-            return None
-        if command != BELL:
-            return self.channel.send
-        if terminals.controlling < 0:
-            self.recorder.tell("--notify bell: there is no terminal")
-            return None
-        return ring
 
     def how_it_stands(self) -> Payload:
         counts = self.recorder.counts

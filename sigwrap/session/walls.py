@@ -17,7 +17,7 @@ from sigwrap.policy.judge.files import CGROUP_RULE, PARTED_RULE, FileRules, Wall
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy, default_of
 from sigwrap.policy.problems import Place
-from sigwrap.signal.rules import noise
+from sigwrap.signal.facts import noise
 from sigwrap.text import printable
 
 _TO_TAKE = "pidfd_getfd, which is not permitted here"

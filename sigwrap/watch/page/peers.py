@@ -258,7 +258,6 @@ class Refusals:
         if peer.inside_session:
             request = {"do": "refused", "pid": peer.pid, "where": _WHERE}
             try:
-                with ask_all(self._store, request):
-                    pass
+                ask_all(self._store, request)
             except Exception as failure:  # the thread goes on with the next refusal
                 self._tell(f"cannot log this refusal in its session: {failure}")

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from sigwrap.approve.control_protocol import is_left
+from sigwrap.approve.control_client import is_left
 from sigwrap.errors import UsageError
 from sigwrap.kernel.descriptors import refuse_descriptors
 from sigwrap.kernel.peer import Peer, examine
