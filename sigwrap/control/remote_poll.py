@@ -23,7 +23,7 @@ import sigwrap
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.control.remote_steps import Answer, Missed, read_answer
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.kernel.sockets import ListenerCheck
+from sigwrap.kernel.peer import ListenerCheck
 from sigwrap.text import printable
 
 if TYPE_CHECKING:
