@@ -310,7 +310,7 @@ def _attributes(packed: bytes) -> dict[int, bytes]:
     return found
 
 
-# TCP connections
+# The owner of a TCP connection.
 
 _ASKED_INET = struct.Struct("=BBBBI")  # family, protocol, extensions, nothing, states
 _PORTS = struct.Struct("!HH")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from fcntl import ioctl
 
-from sigwrap.bare import signal
+from sigwrap.bare import signal, suppress
 from sigwrap.errors import DOCTOR, KernelError
 from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.libc import syscall
@@ -35,10 +35,8 @@ def exit_status_by_pidfd(pidfd: int) -> int | None:
         ioctl(pidfd, _PIDFD_GET_INFO, info, True)
     except OSError:
         return None
-    mask: int
-    status: int
     mask, status = _PIDFD_INFO.unpack(info)
-    return status if mask & _PIDFD_INFO_EXIT else None
+    return int(status) if mask & _PIDFD_INFO_EXIT else None
 
 
 def exit_status_of_child(pidfd: int) -> int | None:
@@ -179,7 +177,10 @@ class Sweep:
 
     def __init__(self, reaped: Reaped) -> None:
         self._reaped = reaped
-        self._children_fd = _own_children()
+        try:
+            self._children_fd = procfs.open_file(f"/proc/self/task/{os.getpid()}/children")
+        except OSError:
+            self._children_fd = -1  # some kernels are built without the file
         self._killed: set[int] = set()
         self._last_progress_s = 0.0
         self.unkillable: list[int] = []
@@ -261,22 +262,6 @@ def _has_children() -> bool:
     return True
 
 
-def _own_children() -> int:
-    try:
-        path = f"/proc/self/task/{os.getpid()}/children"
-        return procfs.open_file(path)
-    except OSError:
-        return -1  # some kernels are built without the file
-
-
-def _let_end(pid: int) -> None:
-    """Resume a process that sigwrap traces: SIGKILL does not end the stop before its exit."""
-    try:
-        ptrace.resume(pid)
-    except KernelError:
-        pass  # it is not traced, or has ended
-
-
 def reap(reaped: Reaped) -> bool:
     """Reap what has ended; return False if no child is left."""
     for _ in range(_REAPED_AT_ONCE):
@@ -287,13 +272,15 @@ def reap(reaped: Reaped) -> bool:
         if pid == 0:
             return True
         if os.WIFSTOPPED(status):
-            _let_end(pid)
+            # SIGKILL does not end the stop of a traced process before its exit.
+            with suppress(KernelError):  # it has ended
+                ptrace.resume(pid)
         else:
             reaped(pid, status)
     return True
 
 
-# Ends by a signal: dying of one ourselves, and what the kernel tells about a SIGKILL.
+# Die of a signal, and tell why a process died of SIGKILL.
 
 # The kernel's own calls: the C library does not let us set 32 and 33, which are signals too.
 _SYS_RT_SIGACTION = NUMBERS["rt_sigaction"]
@@ -312,17 +299,14 @@ def die_of(signal_number: int) -> None:
     """End by this signal. Returns if it has no effect, as in the first process of a namespace."""
     keep_from_core(os.getpid())
     if signal_number not in (signal.SIGKILL, signal.SIGSTOP):
-        _act_by_default(signal_number)
+        number, action = signal_number, _DEFAULT_ACTION
+        syscall("rt_sigaction", _SYS_RT_SIGACTION, number, action, 0, _SET_BYTES)
+        alone = (1 << signal_number - 1).to_bytes(_SET_BYTES, "little")
+        syscall("rt_sigprocmask", _SYS_RT_SIGPROCMASK, _UNBLOCK, alone, 0, _SET_BYTES)
     try:
         os.kill(os.getpid(), signal_number)
     except OSError:
         pass
-
-
-def _act_by_default(number: int) -> None:
-    syscall("rt_sigaction", _SYS_RT_SIGACTION, number, _DEFAULT_ACTION, 0, _SET_BYTES)
-    alone = (1 << number - 1).to_bytes(_SET_BYTES, "little")
-    syscall("rt_sigprocmask", _SYS_RT_SIGPROCMASK, _UNBLOCK, alone, 0, _SET_BYTES)
 
 
 def keep_from_core(pid: int) -> str:
