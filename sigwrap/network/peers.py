@@ -16,7 +16,7 @@ from collections.abc import Callable
 from sigwrap.bare import TYPE_CHECKING, socket
 from sigwrap.kernel import peer, procfs
 from sigwrap.kernel.file_state import inode_of
-from sigwrap.kernel.sockets import PEER, SHOW_PEER, named, number_of, told_of
+from sigwrap.kernel.peer import PEER, SHOW_PEER, named, number_of, told_of
 from sigwrap.network import duplicate
 from sigwrap.network.look import OwnServers, SocketFacts
 from sigwrap.policy.judge.network import Endpoint, packed_address

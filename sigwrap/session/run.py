@@ -144,7 +144,7 @@ def _run(
     clock_started_s = time.monotonic()
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
-    libc.set_undumpable()
+    libc.set_dumpable(False)
     lines = OwnLines(tell)
     if joins is None:  # the loop reports to joined commands, each through its own socket
         recorder.tell = lines.tell

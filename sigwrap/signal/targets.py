@@ -18,7 +18,8 @@ from sigwrap import calls
 from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.errors import KernelError
 from sigwrap.front.interrupts import JOB_STOPS
-from sigwrap.kernel import descriptors, peer, procfs, signals
+from sigwrap.kernel import descriptors, procfs, signals
+from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.file_state import device_of, kind_of
 from sigwrap.kernel.peer import FORK_SERVER_NAME
 from sigwrap.kernel.seccomp import Notification
@@ -79,7 +80,7 @@ class Targets:
     def __init__(self, session: Session) -> None:
         self._processes = session.processes
         self._sigwrap_pids = session.facts.sigwrap_pids
-        self._our_level = peer.level(os.getpid())
+        self._our_level = linux_process.namespace_level(os.getpid())
         found = procfs.stat(os.getpid())
         self._own_image = None if found is None else found.image
 
@@ -87,7 +88,7 @@ class Targets:
         """Return our number of a process or thread, or 0."""
         if self._shares_our_numbers(sender):
             return number
-        return peer.process(sender.pid, number) or 0
+        return linux_process.pid_for(sender.pid, number) or 0
 
     def own_number(self, sender: Process) -> int:
         """Return the sender's pid in its own namespace."""
@@ -102,7 +103,7 @@ class Targets:
             return None if found is None else found.pgrp
         if self._shares_our_numbers(sender):
             return number
-        return peer.group(sender.pid, number)
+        return linux_process.group_for(sender.pid, number)
 
     def is_known_inside(self, sender: Process, number: int) -> bool:
         """Return whether it is certainly inside, without a look at /proc."""
@@ -148,7 +149,7 @@ class Targets:
 
     def _shares_our_numbers(self, sender: Process) -> bool:
         if not sender.pid_namespace:
-            sender.pid_namespace = peer.level(sender.pid)
+            sender.pid_namespace = linux_process.namespace_level(sender.pid)
         return sender.pid_namespace == self._our_level
 
 
