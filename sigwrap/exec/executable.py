@@ -45,7 +45,6 @@ class Executable:
         "_besides",
         "_caller",
         "_content",
-        "_demanded",
         "_digests",
         "_files",
         "_loader_fd",
@@ -94,8 +93,7 @@ class Executable:
         self._files: dict[int, State] = {}  # by the descriptor that holds it
         self._digests: dict[int, str] = {}  # those that a rule has asked for
         self._shown_differently: set[int] = set()  # these may show each reader another content
-        self._puts_off = False  # put_off_digests: large digests
-        self._demanded: list[int] = []
+        self._puts_off = False  # needs_large_digests
         self._content: tuple[str, ...] = ()
         self._besides: dict[int, State] = {}
         self.scripts: tuple[str, ...] = ()  # the file and interpreters that are scripts, as called
@@ -174,8 +172,8 @@ class Executable:
 
     # Digests
 
-    def put_off_digests(self, judge: Callable[[], object]) -> bool:
-        """Return whether `judge` needs large digests, which a worker has to take (take_digests)."""
+    def needs_large_digests(self, judge: Callable[[], object]) -> bool:
+        """Return whether `judge` needs the digest of a large file, which a worker has to take."""
         if all(state.size <= HASHED_AT_ONCE_BYTES for state in self._files.values()):
             return False
         self._puts_off = True
@@ -187,10 +185,10 @@ class Executable:
             self._puts_off = False
         return False
 
-    def take_digests(self) -> None:
-        for fd in self._demanded:
-            self._digests[fd] = content.digest(fd)
-        self._demanded.clear()
+    def take_large_digests(self) -> None:
+        for fd, state in self._files.items():
+            if state.size > HASHED_AT_ONCE_BYTES and fd not in self._shown_differently:
+                self._digests[fd] = content.digest(fd)
 
     def is_read_slowly(self) -> bool:
         """Return whether the exec stop has to read large files, or from a slow file system."""
@@ -209,7 +207,6 @@ class Executable:
             known = self._digests.get(fd)
             if known is None:
                 if self._puts_off and self._files[fd].size > HASHED_AT_ONCE_BYTES:
-                    self._demanded.append(fd)
                     raise MayWait
                 known = self._digests[fd] = content.digest(fd)
             return known
@@ -352,7 +349,11 @@ class Executable:
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
         path = path or f".../{name}"
         elsewhere = self._is_elsewhere(fd)
-        shadows = "" if b"/" in searched else self._shadows(fd, called, elsewhere=elsewhere)
+        shadows = ""
+        if b"/" not in searched:
+            shadows = self._ours.commands.shadowed(
+                self._caller, fd, self._files[fd], called, elsewhere=elsewhere
+            )
         return Program(
             path,
             name,
@@ -363,11 +364,6 @@ class Executable:
             self._loads_code((name, path.rpartition("/")[2])),
             shadows=shadows,
             found=os.fsdecode(called) if shadows else "",
-        )
-
-    def _shadows(self, fd: int, called: bytes, *, elsewhere: bool) -> str:
-        return self._ours.commands.shadowed(
-            self._caller, fd, self._files[fd], called, elsewhere=elsewhere
         )
 
     def _system_file(self, fd: int, called: bytes, path: str, *, elsewhere: bool) -> Fact:

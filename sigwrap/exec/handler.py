@@ -301,13 +301,13 @@ class Execs:
         held: ExecHoldings = request.holdings
         facts, executable = held.facts, held.executable
         assert facts is not None and executable is not None, "looked at before"
-        if not executable.put_off_digests(lambda: self.mediator.look_over(facts)):
+        if not executable.needs_large_digests(lambda: self.mediator.look_over(facts)):
             return True
         held.executable = None  # the worker may still read it when the request is over
 
         def work() -> bool:
             try:
-                executable.take_digests()
+                executable.take_large_digests()
             except OSError:
                 return False
             return True
