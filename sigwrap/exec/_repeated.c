@@ -55,7 +55,6 @@
 #define CACHED 0x20
 #define DISCONNECTED 0x4
 
-#define MOST_SEEN 512
 #define MOST_ROWS 256
 #define MOST_WORDS 64
 #define MOST_WAITED 64 /* session/children.py has the same, and looks for more where there are so many */
@@ -112,7 +111,7 @@ static PyObject *judge, *is_missing, *place_of_child; /* methods of repeated.py 
 
 static struct seccomp_notif request;
 static Facts facts;
-static Seen seen[MOST_SEEN];
+static Seen seen[MOST_ROWS + 1]; /* each exec adds a row */
 static int seen_count;
 
 /* Rows of the log */
@@ -600,7 +599,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     PyObject *path = PyBytes_FromStringAndSize(facts.path, facts.path_length);
     int is_known = path && PyDict_Contains(paths, path) == 1;
     Py_XDECREF(path);
-    if (!is_known || seen_count == MOST_SEEN)
+    if (!is_known)
         return is_over(-1, fd);
 
     Seen *process = seen_here(pid);
