@@ -1,11 +1,10 @@
 """The fast path of execs: plain files that have run before.
 
 A file is plain if all its facts follow from its path and state: it is no script, no wrapper, and
-its own user cannot change it. The extension (exec/_repeated.c) gathers the facts of a
-request. If the file is plain, this module judges them once for all requests with the same facts,
-unless a rule asks for a fact that differs each time (exec/repeated.py). Then the extension
-records, answers and verifies the exec as the slow path does. Whatever else happens, this module
-hands the exec over to the mediator and the tracer.
+its own user cannot change it. The extension (exec/_repeated.c) gathers the facts of a request. If
+the file is plain, this module judges them once for all requests with the same facts, unless a rule
+asks for a fact that differs each time. Then the extension records, answers and verifies the exec as
+the slow path does. For everything else, the mediator and the tracer take over.
 """
 
 from __future__ import annotations
