@@ -147,6 +147,7 @@ class ExecHoldings:
         self.sets_environment = False  # the whole of it, at the exec stop
         self.variables: Variables = ()
         self.holds_secret = False
+        # Takes the pid, and returns why the new image must not run, or "".
         self.at_exec_stop: Callable[[int], str] | None = None
         # For a stub's command
         self.expected: Expected | None = None
@@ -220,14 +221,6 @@ class Execs:
         self.tracer.on_end(tid)
         self._traced.on_end(tid)
 
-    def last_denial(self) -> str:
-        """Return the rule of the last denial; empty without one."""
-        return self.mediator.last_denial
-
-    def denied_last(self) -> int:
-        """Return the pid of the process that was last denied; 0 without one."""
-        return self.mediator.denied_last
-
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self.tracer.take_back(notification):
             return
@@ -300,13 +293,13 @@ class Execs:
         held: ExecHoldings = request.holdings
         facts, executable = held.facts, held.executable
         assert facts is not None and executable is not None, "looked at before"
-        if not executable.put_off_digests(lambda: self.mediator.look_over(facts)):
+        if not executable.needs_large_digests(lambda: self.mediator.look_over(facts)):
             return True
         held.executable = None  # the worker may still read it when the request is over
 
         def work() -> bool:
             try:
-                executable.take_digests()
+                executable.take_large_digests()
             except OSError:
                 return False
             return True
@@ -369,16 +362,11 @@ class Execs:
         held: ExecHoldings = request.holdings
         tracee = held.tracee
         assert tracee is not None, "held before"
-        if effect.image is Image.ASKED:
-            assert held.executable is not None, "judged before"
-            tracee.judged = held.executable
-            self._becomes_another(request, held.executable.programs[0].argv)
-        else:
-            tracee.judged = held.replacement
-            tracee.variables = held.variables
-            tracee.at_exec_stop = held.at_exec_stop
-            tracee.may_dump_core = not held.holds_secret
-            self._becomes_another(request, (held.name,))
+        judged = held.executable if effect.image is Image.ASKED else held.replacement
+        assert judged is not None, "judged before"
+        tracee.judged = judged
+        is_asked = judged is held.executable
+        self._becomes_another(request, judged.programs[0].argv if is_asked else (held.name,))
         held.is_continued = True
         self.tracer.let_run(tracee, effect)
         return PAUSED

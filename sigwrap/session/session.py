@@ -169,11 +169,10 @@ class Session:
         channel = self.facts.launched.channel
         error = self.facts.launched.exec_failure()
         if error is not None:
-            # No other process has made an exec by then.
-            denied = self.mediation is not None and error == errno.EACCES
-            why = (
-                self.mediation.execs.last_denial() if self.mediation is not None and denied else ""
-            )
+            why = ""
+            if self.mediation is not None and error == errno.EACCES:
+                # No other process has made an exec by then.
+                why = self.mediation.execs.mediator.last_denial
             told = CommandNotExecuted(error, why or os.strerror(error), was_told=bool(why))
             self.ending.on(told)
         self.loop.unwatch(channel.fileno())
@@ -195,7 +194,7 @@ class Session:
 
     def was_told_of_denial(self, pid: int) -> bool:
         """sigwrap has printed why this process's exec was denied."""
-        return self.mediation is not None and self.mediation.execs.denied_last() == pid
+        return self.mediation is not None and self.mediation.execs.mediator.denied_last == pid
 
     # What one part asks of the others
 
