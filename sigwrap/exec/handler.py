@@ -143,9 +143,10 @@ class Execs:
             return seen
         held.asked, held.executable = asked, executable = seen
         process = request.process
-        expected = self._recordings.expected_of(process)
-        if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
-            held.expected = expected
+        expected = self._recordings.expected_of(
+            process, asked.path, asked.argv, truncated=asked.truncated
+        )
+        held.expected = expected or held.expected
         refresh_comm(process)
         held.facts = facts = ExecFacts(
             process,

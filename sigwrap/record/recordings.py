@@ -61,14 +61,10 @@ class Expected(NamedTuple):
     is_secret: bool  # whether a variable is
     rule: str
 
-    def is_of(self, path: bytes, argv: list[bytes], truncated: bool) -> bool:
-        return (path, argv, truncated) == (self.path, self.argv, False)
-
 
 class Recordings:
     def __init__(self, session: Session, listener: Listener) -> None:
-        self._loop = session.loop
-        self._recorder = session.recorder
+        self._session = session
         self._listener = listener
         self._expected: dict[Process, Expected] = {}
         self._running: dict[Process, Recording] = {}  # by their stubs
@@ -81,8 +77,14 @@ class Recordings:
         """Whether the child of a stub has yet to exec."""
         return bool(self._expected)
 
-    def expected_of(self, process: Process) -> Expected | None:
-        return self._expected.get(process.parent) if process.parent is not None else None
+    def expected_of(
+        self, process: Process, path: bytes, argv: list[bytes], *, truncated: bool
+    ) -> Expected | None:
+        """Return what was decided, if it is the exec that the stub of this process may let it
+        make."""
+        found = self._expected.get(process.parent) if process.parent is not None else None
+        is_this = found is not None and (path, argv, truncated) == (found.path, found.argv, False)
+        return found if is_this else None
 
     def forget(self, stub: Process) -> None:
         """Expect nothing of a stub that has ended or executed another program."""
@@ -127,23 +129,20 @@ class Recordings:
             for fd in opened:
                 let_go(fd)
             raise
-        to_stub, *_pipes, command_pidfd, stub_pidfd = opened[:9]
         for end in its_ends:
             os.close(end)
         recording = Recording(
-            loop=self._loop,
-            recorder=self._recorder,
-            stub=stub,
-            command=command,
-            to_stub=socket.socket(fileno=to_stub),
-            pipes=our_ends,
-            pidfds=(command_pidfd, stub_pidfd),
-            streams=streams,
-            unread_input=opened[9] if gives_back else -1,
-            over=lambda: self._running.pop(stub, None),
+            self._session,
+            self._running,
+            stub,
+            command,
+            socket.socket(fileno=opened[0]),
+            our_ends,
+            opened[7:9],
+            streams,
+            opened[9] if gives_back else -1,
         )
         self._expected.pop(stub, None)
-        self._running[stub] = recording
         return recording
 
     def close(self) -> None:

@@ -38,16 +38,15 @@ from sigwrap.signal.facts import (
     CHANGES_ITS_SHELL,
     EVERYBODY,
     IGNORED_BY_DEFAULT,
-    OWNER_JUDGED,
     SENDS,
     STOPS_ITS_JOB,
+    UNREAD,
     Denied,
     DeniedSignals,
     Free,
     Group,
     How,
     Judged,
-    JudgedOwner,
     Refused,
     SignalFacts,
     judge,
@@ -60,7 +59,7 @@ from sigwrap.signal.facts import (
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
 # The caller may do these to itself without a judgement.
-_FREE_ON_ITSELF = (How.TRACE, How.CHANGE, How.ASYNC)
+_FREE_ON_ITSELF = (How.TRACE, How.CHANGE, How.ASYNC, How.SIGNAL_OF_OWNER)
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
 _KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # in Landlock's signal scope
 
@@ -83,11 +82,6 @@ class SignalMediator:
                 yield from self._stop_own_job(facts, members)
             case Group(members=members):
                 yield from self._group(facts, [judge(self._engine, facts, it) for it in members])
-            case JudgedOwner():
-                if (yield unaimed_event(facts, OWNER_JUDGED)):
-                    yield from _carried_out(SetAsync(None))
-                else:
-                    yield Fail(errno.EPERM)
             case Refused():
                 yield from self._refuse(facts, facts.aim)
             case _:
@@ -104,9 +98,9 @@ class SignalMediator:
 
     def _one(self, facts: SignalFacts, found: Judged) -> Steps:
         if facts.how in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
-            is_async = facts.how is How.ASYNC
             inside = Unrecorded.STAYS_INSIDE
-            yield from _free(SetAsync(found.target, inside) if is_async else Continue(inside))
+            is_set = facts.how in _SETS_OWNER
+            yield from _free(SetAsync(found.target, inside) if is_set else Continue(inside))
             return
         match found.decision.action:
             case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(found):
@@ -153,7 +147,11 @@ class SignalMediator:
 
     def _refuse(self, facts: SignalFacts, refused: Refused) -> Steps:
         decision = refused.decision
-        if (yield unaimed_event(facts, decision)):
+        is_recorded = yield unaimed_event(facts, decision)
+        if decision is UNREAD:
+            yield Fail(errno.EFAULT)  # as for an invalid address
+            return
+        if is_recorded:
             is_sent = decision is EVERYBODY and facts.how in SENDS
             what = f"{signal_name(facts.signal)} to all processes" if is_sent else facts.syscall
             yield from self._tell(facts, [Denied(what, facts.syscall, decision)])

@@ -56,7 +56,6 @@ from sigwrap.signal.facts import (
     Aim,
     Group,
     How,
-    JudgedOwner,
     Refused,
 )
 from sigwrap.signal.send import owner, probe
@@ -311,11 +310,9 @@ class TargetResolver:
         if failed is not None:
             return call, failed
         try:
-            if call.how is How.ASYNC:
-                return self._signals_owner(sender, call)
-            if call.how is How.SIGNAL_OF_OWNER:
-                return call, self._owner_signalled(sender, call)
-            return call, self._takes_terminal(call.held)
+            if call.how is How.TERMINAL:
+                return call, self._takes_terminal(call.held)
+            return self._signals_owner(sender, call)
         except BaseException:
             pidfd.let_go(call.held)
             raise
@@ -331,9 +328,11 @@ class TargetResolver:
         return OWN if all(map(self._targets.is_inside, users)) else Refused(NOT_OWN_TERMINAL)
 
     def _signals_owner(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
-        """Return the target of O_ASYNC. The call gets the owner that the kernel would set."""
+        """Return the target of O_ASYNC or F_SETSIG: the owner, which may be from before the
+        descriptor came here. For O_ASYNC, the call gets the owner that the kernel would set."""
         kind, number = owner(call.held)
-        if not number and call.flags & calls.O_ASYNC and _may_set_an_owner(call.held):
+        is_async = call.how is How.ASYNC and call.flags & calls.O_ASYNC
+        if not number and is_async and _may_set_an_owner(call.held):
             kind, number = F_OWNER_PID, sender.pid
             terminal = _terminal_number(call.held)
             if terminal and not _is_master(call.held):
@@ -342,17 +341,6 @@ class TargetResolver:
             call = call._replace(owner_kind=kind, target=number)
         none = SetAsync(None, Unrecorded.STAYS_INSIDE)
         return call, self._owners(sender, kind, number) or none
-
-    def _owner_signalled(self, sender: Process, call: SignalCall) -> Aim:
-        """Return the target of F_SETSIG. The owner may be from before the descriptor came here."""
-        aim = self._owners(sender, *owner(call.held))
-        match aim:
-            case SignalTarget() if not aim.is_inside:
-                return aim
-            case Group(members=members) if not all(member.is_inside for member in members):
-                return aim
-            case _:
-                return JudgedOwner()
 
     def _owners(self, sender: Process, kind: int, number: int) -> SignalTarget | Group | None:
         if not number:
