@@ -28,7 +28,7 @@ from sigwrap.session.effects import (
 )
 from sigwrap.session.lineage import Headcount, Process
 from sigwrap.session.perform import Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation

@@ -41,7 +41,7 @@ from sigwrap.session.effects import (
 from sigwrap.session.lineage import Process, WouldFail
 from sigwrap.session.loop import Done, Outcome
 from sigwrap.session.perform import PAUSED, CallerGone, InWorker, Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -143,10 +143,10 @@ class Execs:
             return seen
         held.asked, held.executable = asked, executable = seen
         process = request.process
-        expected = self._recordings.expected_of(
-            process, asked.path, asked.argv, truncated=asked.truncated
-        )
-        held.expected = expected or held.expected
+        expected = self._recordings.expected.get(process.parent) if process.parent else None
+        words = (asked.path, asked.argv, asked.truncated)
+        if expected is not None and words == (expected.path, expected.argv, False):
+            held.expected = expected
         refresh_comm(process)
         held.facts = facts = ExecFacts(
             process,
@@ -163,7 +163,7 @@ class Execs:
             executable.script_wraps,
         )
         self._performer.check_again(request)
-        self._recordings.forget(process)  # a stub that makes another exec is no stub any more
+        self._recordings.expected.pop(process, None)  # with another exec, a stub is none any more
         return facts
 
     def drop(self, seen: Looked) -> None:

@@ -103,7 +103,7 @@ class RepeatedExecs:
             and self._performer.grants
             and not self._turns.is_closed
             and not may_be_served()
-            and not self._recordings.expects
+            and not self._recordings.expected
             and not self._tracer.redirects
             and self._processes.are_all_told_of
             and self._recorder.log.takes_rows

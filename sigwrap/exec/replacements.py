@@ -309,7 +309,7 @@ def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
 
 def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:
     def note(_pid: int) -> str:
-        recordings.expect(stub, expected)
+        recordings.expected[stub] = expected
         return ""
 
     return note

@@ -25,7 +25,7 @@ from sigwrap.policy.judge.rules import default_of
 from sigwrap.session.effects import Continue, Unrecorded, would_fail
 from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation

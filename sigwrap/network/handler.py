@@ -33,7 +33,7 @@ from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Rea
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Late, Loop, Outcome, Raised
 from sigwrap.session.perform import PAUSED, NoHoldings, Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation

@@ -66,39 +66,8 @@ class Recordings:
     def __init__(self, session: Session, listener: Listener) -> None:
         self._session = session
         self._listener = listener
-        self._expected: dict[Process, Expected] = {}
-        self._running: dict[Process, Recording] = {}  # by their stubs
-
-    def expect(self, stub: Process, expected: Expected) -> None:
-        self._expected[stub] = expected
-
-    @property
-    def expects(self) -> bool:
-        """Whether the child of a stub has yet to exec."""
-        return bool(self._expected)
-
-    def expected_of(
-        self, process: Process, path: bytes, argv: list[bytes], *, truncated: bool
-    ) -> Expected | None:
-        """Return what was decided, if it is the exec that the stub of this process may let it
-        make."""
-        found = self._expected.get(process.parent) if process.parent is not None else None
-        is_this = found is not None and (path, argv, truncated) == (found.path, found.argv, False)
-        return found if is_this else None
-
-    def forget(self, stub: Process) -> None:
-        """Expect nothing of a stub that has ended or executed another program."""
-        self._expected.pop(stub, None)
-
-    def commands(self) -> frozenset[int]:
-        """Return the pids of the recorded commands, which get signals from their stubs."""
-        return frozenset(recording.command.pid for recording in self._running.values())
-
-    def own_targets(self, sender: Process) -> tuple[int, ...]:
-        """Return the pids that a stub may signal: its command, to pass a signal on, and itself, to
-        end as the command did."""
-        recording = self._running.get(sender)
-        return () if recording is None else (sender.pid, recording.command.pid)
+        self.expected: dict[Process, Expected] = {}  # by the stubs whose children have yet to exec
+        self.running: dict[Process, Recording] = {}  # by their stubs
 
     def begin(self, notification_id: int, command: Process) -> Recording:
         """Give the child of a stub its pipes, at its exec. Raises OSError if that fails; the child
@@ -133,7 +102,7 @@ class Recordings:
             os.close(end)
         recording = Recording(
             self._session,
-            self._running,
+            self.running,
             stub,
             command,
             socket.socket(fileno=opened[0]),
@@ -142,11 +111,11 @@ class Recordings:
             streams,
             opened[9] if gives_back else -1,
         )
-        self._expected.pop(stub, None)
+        self.expected.pop(stub, None)
         return recording
 
     def close(self) -> None:
-        for recording in list(self._running.values()):
+        for recording in list(self.running.values()):
             recording.end("the session ended")
 
 

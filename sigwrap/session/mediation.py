@@ -110,7 +110,7 @@ class Mediation:
         """Forget the process. `status`: its exit status; None after a signal, or if unknown."""
         if self.refused is not None:
             self.refused.ended(process, status)
-        self.recordings.forget(process)
+        self.recordings.expected.pop(process, None)
         self.performer.process_ended(process)
 
     def close(self) -> None:

@@ -357,3 +357,10 @@ class Turns:
             self._in_flight.remove(exec_)
             if not self._in_flight:
                 self._session.agent_signals.no_exec_in_flight()
+
+
+def refresh_comm(process: Process) -> None:
+    """Read the name again after an exec."""
+    if not process.comm_is_current:
+        process.comm = procfs.comm(process.pid) or process.comm
+        process.comm_is_current = True

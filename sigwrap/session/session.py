@@ -258,7 +258,8 @@ class Session:
 
     def recorded_commands(self) -> frozenset[int]:
         """Pids of commands that get each signal from their stubs."""
-        return frozenset() if self.mediation is None else self.mediation.recordings.commands()
+        running = {} if self.mediation is None else self.mediation.recordings.running
+        return frozenset(each.command.pid for each in running.values())
 
     def grant_nothing(self) -> None:
         if self.mediation is not None:

@@ -25,11 +25,12 @@ from sigwrap.session.effects import (
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Lane, Outcome, Raised
 from sigwrap.session.perform import PAUSED, NoHoldings, Request
+from sigwrap.session.processes import refresh_comm
 from sigwrap.signal.call import SignalCall, read_words, undecoded
 from sigwrap.signal.facts import IGNORED_BY_DEFAULT, UNREAD, How, Refused, SignalFacts
 from sigwrap.signal.judge import SignalMediator
 from sigwrap.signal.send import is_still, may_change, send, set_async, set_owner
-from sigwrap.signal.targets import TargetResolver, Targets, refresh_comm
+from sigwrap.signal.targets import TargetResolver, Targets
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -93,6 +94,7 @@ class Signals:
         refresh_comm(sender)
         call, aim = self._resolver.resolve(notification, sender, syscall, words)
         request.holdings.call = call
+        recording = self._recordings.running.get(sender)  # of a stub, which passes signals on
         return SignalFacts(
             sender,
             syscall,
@@ -100,7 +102,7 @@ class Signals:
             call.how,
             aim,
             notification.id,
-            self._recordings.own_targets(sender),
+            () if recording is None else (sender.pid, recording.command.pid),
             procfs.catches_or_ignores,
             changes_its_shell=(
                 call.how is How.CHANGE

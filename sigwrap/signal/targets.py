@@ -33,6 +33,7 @@ from sigwrap.session.effects import (
     would_fail,
 )
 from sigwrap.session.lineage import SIGWRAP_ITSELF, Process, Types, types_inside, types_outside
+from sigwrap.session.processes import refresh_comm
 from sigwrap.signal.call import (
     EVERY_PROCESS,
     F_OWNER_PGRP,
@@ -349,13 +350,6 @@ class TargetResolver:
             members = self._targets.of_group(sender, number)
             return Group(tuple(members)) if members else None
         return self._targets.of_pid(sender, number)
-
-
-def refresh_comm(process: Process) -> None:
-    """Read the name again after an exec."""
-    if not process.comm_is_current:
-        process.comm = procfs.comm(process.pid) or process.comm
-        process.comm_is_current = True
 
 
 def _outside(sender: Process, pid: int, types: Types | None) -> SignalTarget | None:
