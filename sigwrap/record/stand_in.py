@@ -40,7 +40,7 @@ from sigwrap.record.frames import (
 )
 from sigwrap.text import bounded, printable
 
-# Python ignores these two from its start; the supervisor has told whether the caller did.
+# Python ignores these two from its start; the supervisor passes on whether the caller did.
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _TAKEN = signal.valid_signals() - {
     signal.SIGKILL,
@@ -295,12 +295,12 @@ class StandIn:
         except OSError:
             pass  # it has ended
 
-    def _reap(self, told: int) -> int:
+    def _reap(self, reported: int) -> int:
         try:
             pid, wait_status = os.waitpid(self._command, os.WNOHANG)
         except ChildProcessError:
-            return told
-        return os.waitstatus_to_exitcode(wait_status) if pid else told
+            return reported
+        return os.waitstatus_to_exitcode(wait_status) if pid else reported
 
 
 class _Input:
@@ -397,7 +397,7 @@ class _Output:
 
     @property
     def is_done(self) -> bool:
-        """Whether its reader has to see the end now."""
+        """Return whether its reader has to see the end now."""
         return self._ends and not self._data and not self._has_let_go
 
     @property

@@ -1,5 +1,5 @@
-"""The facts of a signal: how a call names its target, whom it would reach, what sigwrap decides,
-and the event and the texts about it."""
+"""The facts of a signal: how a call names its target, which processes it would reach, what sigwrap
+decides, and the event and the texts about it."""
 
 from __future__ import annotations
 
