@@ -162,10 +162,14 @@ class Signals:
         call = request.holdings.call
         try:
             target = effect.target and self._with_thread(request, effect.target)
+            is_group = call.target < 0
+            group = self._targets.our_group(request.process, -call.target) if is_group else None
             request.holdings.call = call._replace(held=duplicate(request.tid, call.descriptor))
         except (KernelError, OSError) as refusal:
             return refusal.errno or errno.EPERM
-        return self._in_worker(request, lambda call: set_owner(request.process, call, target))
+        return self._in_worker(
+            request, lambda call: set_owner(request.process, call, target, group)
+        )
 
     def _set_async(self, request: Request, effect: SetAsync) -> object:
         self._performer.demand_event(request, effect, effect.unrecorded)

@@ -230,12 +230,8 @@ class TargetResolver:
         if call.target <= 0:
             group = self._targets.our_group(sender, -call.target)
             members = [] if group is None else self._targets.of_group(sender, group)
-            if members or call.how not in (How.OWNER, How.OWNER_IN_MEMORY):
-                return _group(members, self._is_own_job(sender, call, group, members))
-            # else: the process with this number can still make a group with it
-        return _one(
-            self._targets.of_pid(sender, self._targets.our_number(sender, abs(call.target)))
-        )
+            return _group(members, self._is_own_job(sender, call, group, members))
+        return _one(self._targets.of_pid(sender, self._targets.our_number(sender, call.target)))
 
     def _is_own_job(
         self, sender: Process, call: SignalCall, group: int | None, members: list[SignalTarget]
