@@ -12,7 +12,7 @@ import errno
 from sigwrap.approve.questions import Answer, refusal, waiting, with_rules_message
 from sigwrap.bare import signal
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import Action, TargetType
+from sigwrap.policy.judge.request import LENIENT, Action, TargetType
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.session.effects import (
     Ask,
@@ -97,42 +97,36 @@ class SignalMediator:
         return found
 
     def _one(self, facts: SignalFacts, found: Judged) -> Steps:
-        if facts.how in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
+        action, how = found.decision.action, facts.how
+        if how in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
             inside = Unrecorded.STAYS_INSIDE
-            is_set = facts.how in _SETS_OWNER
+            is_set = how in _SETS_OWNER
             yield from _free(SetAsync(found.target, inside) if is_set else Continue(inside))
             return
-        match found.decision.action:
-            case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(found):
-                if not found.decision.log or (yield found.event()):
-                    yield _continue(facts, found)
-                else:
-                    yield Fail(errno.EPERM)
-            case Action.ALLOW | Action.AUDIT:
-                yield from self._carry_out(facts, found)
-            case Action.REDIRECT if facts.how in SENDS:
-                yield from self._carry_out(facts, found)
-            case Action.DENY | Action.REDIRECT:
-                yield from self._deny(facts, found.denied())
-            case Action.ABSORB if facts.syscall == "perf_event_open":
-                yield from self._deny(facts, found.denied())  # 0 would be a descriptor
-            case Action.ABSORB:
-                yield Succeed() if (yield found.event()) else Fail(errno.EPERM)
-            case Action.APPROVE:
-                yield from self._ask_for_one(facts, found)
-
-    def _ask_for_one(self, facts: SignalFacts, found: Judged) -> Steps:
-        answer: Answer = yield self._asks([found])
-        if not answer.granted:
-            yield from self._deny(facts, found, refusal(answer))
-        elif facts.how in SENDS:  # the kernel might signal another process with this number
-            yield from self._carry_out(facts, found, approved=True)
-        elif not (yield LookAgain(found.target)):
-            yield would_fail(errno.ESRCH)
-        elif not self._kernel_can_have_it(found):
-            yield from self._carry_out(facts, found, approved=True)
-        else:
-            yield Continue() if (yield found.event(approved=True)) else Fail(errno.EPERM)
+        if action is Action.APPROVE:
+            answer: Answer = yield self._asks([found])
+            if not answer.granted:
+                yield from self._deny(facts, found, refusal(answer))
+                return
+            if how not in SENDS and not (yield LookAgain(found.target)):
+                yield would_fail(errno.ESRCH)
+                return
+        elif action is Action.DENY or (action is Action.REDIRECT and how not in SENDS):
+            yield from self._deny(facts, found.denied())
+            return
+        elif action is Action.ABSORB and facts.syscall == "perf_event_open":
+            yield from self._deny(facts, found.denied())  # 0 would be a descriptor
+            return
+        if found.decision.log and not (yield found.event(approved=True)):
+            yield Fail(errno.EPERM)
+        elif action is Action.ABSORB:
+            yield Succeed(unlogged(found))
+        elif (action in LENIENT or how not in SENDS) and self._kernel_can_have_it(found):
+            yield _continue(facts, found)
+        elif how in _SETS_OWNER:
+            yield from _carried_out(_set_owner(facts, found))
+        else:  # after a wait, the kernel might signal another process with this number
+            yield from _carried_out(Send(found.target, found.number(), unlogged(found)))
 
     def _kernel_can_have_it(self, found: Judged) -> bool:
         how = found.facts.how
@@ -164,14 +158,6 @@ class SignalMediator:
     def _asks(self, asking: list[Judged]) -> Ask:
         request = request_for(asking)
         return Ask(request, waiting(request.what, request.rule, self._engine.policy.name))
-
-    def _carry_out(self, facts: SignalFacts, found: Judged, *, approved: bool = False) -> Steps:
-        if found.decision.log and not (yield found.event(approved=approved)):
-            yield Fail(errno.EPERM)
-        elif facts.how in _SETS_OWNER:
-            yield from _carried_out(_set_owner(facts, found))
-        else:
-            yield from _carried_out(Send(found.target, found.number(), unlogged(found)))
 
     # A group
 

@@ -88,12 +88,6 @@ class Targets:
             return number
         return peer.process(sender.pid, number) or 0
 
-    def own_number(self, sender: Process) -> int:
-        """Return the sender's pid in its own namespace."""
-        if self._shares_our_numbers(sender):
-            return sender.pid
-        return next(reversed(procfs.numbers(sender.pid, "NSpid")), 0)
-
     def our_group(self, sender: Process, number: int) -> int | None:
         """Return our number of a group; 0 is the sender's own group."""
         if number == 0:
@@ -209,9 +203,10 @@ class TargetResolver:
                 )
                 return self._of_held(sender, call, sender.pid, tid if one else 0)
             case How.JOIN:
-                if call.thread == 0 and -call.target == self._targets.own_number(sender):
+                group = -call.target
+                if call.thread == 0 and self._targets.our_number(sender, group) == sender.pid:
                     return OWN
-                return self._own_group(sender, -call.target)
+                return self._own_group(sender, group)
             case How.TRACED_BY_PARENT:
                 found = procfs.stat(sender.pid)
                 parent = None if found is None else self._targets.of_pid(sender, found.ppid)
