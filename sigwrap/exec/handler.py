@@ -252,8 +252,9 @@ class Execs:
             return seen
         held.asked, held.executable = asked, executable = seen
         process = request.process
-        expected = self._expected.get(process.parent)
-        if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
+        expected = self._expected.get(process.parent) if process.parent else None
+        words = (asked.path, asked.argv, asked.truncated)
+        if expected is not None and words == (expected.path, expected.argv, False):
             held.expected = expected
         refresh_comm(process)
         held.facts = facts = ExecFacts(

@@ -76,7 +76,7 @@ class _FileCall(NamedTuple):
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether its flags say so. With O_PATH the kernel ignores the flags that would."""
+        """Return whether its flags say so. With O_PATH the kernel ignores the others."""
         return self.opens and (bool(self.flags & os.O_PATH) or not self.flags & calls.O_CHANGES)
 
 
@@ -135,7 +135,7 @@ class Files:
 
 
 def _read_call(notification: Notification, syscall: str, *, may_wait: bool) -> _FileCall:
-    """Raises Unreadable, MayWait, and OSError as the kernel fails the call."""
+    """Copy a call. Raises Unreadable, MayWait, and OSError as the kernel fails the call."""
     arguments: tuple[int, ...] = notification[6:]
     flags = resolve = 0
     with Memory(notification.tid, may_wait=may_wait) as memory:
@@ -247,7 +247,7 @@ class _Lookup:
             os.close(held)
 
     def _mode_in(self, folder: int, name: bytes) -> int | None:
-        """None: there is no such name."""
+        """Return the mode of the file, None if there is no such name."""
         if not self._caller.may_wait and not self._caller.is_local(
             self._caller.known_state(folder)
         ):
@@ -258,7 +258,7 @@ class _Lookup:
             return None
 
     def _as_called(self) -> str:
-        """The path as the caller wrote it. OSError if its folder is no open descriptor."""
+        """Return the path as the caller wrote it. Raises OSError if its folder is not open."""
         path = self._path
         if not path.startswith(b"/"):
             held = self._caller.open_folder(self._folder_fd)

@@ -235,7 +235,8 @@ class Session:
 
     def recorded_commands(self) -> frozenset[int]:
         """Pids of commands that get each signal from their stubs."""
-        return frozenset() if self.mediation is None else self.mediation.recordings.commands()
+        running = {} if self.mediation is None else self.mediation.recordings.running
+        return frozenset(each.command.pid for each in running.values())
 
     def interrupt(self, source: str) -> None:
         """An agent's SIGINT: the front process decides, and a stopped one can't."""

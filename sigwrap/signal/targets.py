@@ -58,7 +58,6 @@ from sigwrap.signal.facts import (
     Aim,
     Group,
     How,
-    JudgedOwner,
     Refused,
 )
 from sigwrap.signal.send import owner, probe
@@ -89,12 +88,6 @@ class Targets:
         if self._shares_our_numbers(sender):
             return number
         return linux_process.pid_for(sender.pid, number) or 0
-
-    def own_number(self, sender: Process) -> int:
-        """Return the sender's pid in its own namespace."""
-        if self._shares_our_numbers(sender):
-            return sender.pid
-        return next(reversed(procfs.numbers(sender.pid, "NSpid")), 0)
 
     def our_group(self, sender: Process, number: int) -> int | None:
         """Return our number of a group; 0 is the sender's own group."""
@@ -211,9 +204,10 @@ class TargetResolver:
                 )
                 return self._of_held(sender, call, sender.pid, tid if one else 0)
             case How.JOIN:
-                if call.thread == 0 and -call.target == self._targets.own_number(sender):
+                group = -call.target
+                if call.thread == 0 and self._targets.our_number(sender, group) == sender.pid:
                     return OWN
-                return self._own_group(sender, -call.target)
+                return self._own_group(sender, group)
             case How.TRACED_BY_PARENT:
                 found = procfs.stat(sender.pid)
                 parent = None if found is None else self._targets.of_pid(sender, found.ppid)
@@ -232,12 +226,8 @@ class TargetResolver:
         if call.target <= 0:
             group = self._targets.our_group(sender, -call.target)
             members = [] if group is None else self._targets.of_group(sender, group)
-            if members or call.how not in (How.OWNER, How.OWNER_IN_MEMORY):
-                return _group(members, self._is_own_job(sender, call, group, members))
-            # else: the process with this number can still make a group with it
-        return _one(
-            self._targets.of_pid(sender, self._targets.our_number(sender, abs(call.target)))
-        )
+            return _group(members, self._is_own_job(sender, call, group, members))
+        return _one(self._targets.of_pid(sender, self._targets.our_number(sender, call.target)))
 
     def _is_own_job(
         self, sender: Process, call: SignalCall, group: int | None, members: list[SignalTarget]
@@ -315,11 +305,9 @@ class TargetResolver:
         if failed is not None:
             return call, failed
         try:
-            if call.how is How.ASYNC:
-                return self._signals_owner(sender, call)
-            if call.how is How.SIGNAL_OF_OWNER:
-                return call, self._owner_signalled(sender, call)
-            return call, self._takes_terminal(call.held)
+            if call.how is How.TERMINAL:
+                return call, self._takes_terminal(call.held)
+            return self._signals_owner(sender, call)
         except BaseException:
             descriptors.let_go(call.held)
             raise
@@ -335,9 +323,11 @@ class TargetResolver:
         return OWN if all(map(self._targets.is_inside, users)) else Refused(NOT_OWN_TERMINAL)
 
     def _signals_owner(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
-        """Return the target of O_ASYNC. The call gets the owner that the kernel would set."""
+        """Return the target of O_ASYNC or F_SETSIG: the owner, which may be from before the
+        descriptor came here. For O_ASYNC, the call gets the owner that the kernel would set."""
         kind, number = owner(call.held)
-        if not number and call.flags & calls.O_ASYNC and _may_set_an_owner(call.held):
+        is_async = call.how is How.ASYNC and call.flags & calls.O_ASYNC
+        if not number and is_async and _may_set_an_owner(call.held):
             kind, number = F_OWNER_PID, sender.pid
             terminal = _terminal_number(call.held)
             if terminal and not _is_master(call.held):
@@ -346,17 +336,6 @@ class TargetResolver:
             call = call._replace(owner_kind=kind, target=number)
         none = SetAsync(None, Unrecorded.STAYS_INSIDE)
         return call, self._owners(sender, kind, number) or none
-
-    def _owner_signalled(self, sender: Process, call: SignalCall) -> Aim:
-        """Return the target of F_SETSIG. The owner may be from before the descriptor came here."""
-        aim = self._owners(sender, *owner(call.held))
-        match aim:
-            case SignalTarget() if not aim.is_inside:
-                return aim
-            case Group(members=members) if not all(member.is_inside for member in members):
-                return aim
-            case _:
-                return JudgedOwner()
 
     def _owners(self, sender: Process, kind: int, number: int) -> SignalTarget | Group | None:
         if not number:
