@@ -204,11 +204,7 @@ class Interrupts:
         if self._is_for_command(arrived):
             withdrawn = () if self._look_at is None else self._withdraw()
             return (*withdrawn, Announce(arrived, ends_run=False), *_as_itself(arrived))
-        return self._interrupt(arrived, now)
-
-    def demanded(self, arrived: Arrived, now: float) -> Iterable[Command]:
-        """Interrupt the run for an agent signal, which is never for the command alone."""
-        return self._interrupt(arrived, now)
+        return self.interrupt(arrived, now)
 
     def caller_ended(self, arrived: Arrived, now: float) -> Iterable[Command]:
         """Interrupt the run as a SIGTERM does, with less grace: whatever ended the caller, such as
@@ -224,7 +220,8 @@ class Interrupts:
             self._kill_why = "its caller ended"
         return begun
 
-    def _interrupt(self, arrived: Arrived, now: float) -> Iterable[Command]:
+    def interrupt(self, arrived: Arrived, now: float) -> Iterable[Command]:
+        """Interrupt the run, never the command alone."""
         match self._state:
             case _State.RUNNING:
                 return self._begin(arrived, now)

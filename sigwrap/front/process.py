@@ -240,7 +240,7 @@ class _FrontProcess(ParentOfOne):
             command_ignores_it=signal.SIGINT in procfs.ignored_signals(self._command_pid),
         )
         sender = Sender(0, 0, Place.AGENT_SIGNAL, source)
-        self._carry_out(self._interrupts.demanded(arrived, time.monotonic()), sender)
+        self._carry_out(self._interrupts.interrupt(arrived, time.monotonic()), sender)
 
     def _on_callers_end(self) -> None:
         caller = self._caller
