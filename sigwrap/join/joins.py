@@ -268,7 +268,7 @@ class Joins:
                 why = f"cannot start a process: {os.strerror(error & _ERRORS)}"
                 self._left(self._asked.pop(call), errors.REFUSED, 0, why)
             case {"ended": int(pid), "status": int(wait_status), "error": int(error)} if (
-                pid in self._running and _has_ended(pid)
+                pid in self._running and procfs.has_ended(pid)
             ):
                 self._ended(self._running.pop(pid), wait_status & _STATUSES, error & _ERRORS)
 
@@ -406,8 +406,3 @@ def _send_to_job(pid: int, number: int) -> None:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
         linux_process.send(pid, number)
-
-
-def _has_ended(pid: int) -> bool:
-    found = procfs.stat(pid)
-    return found is None or found.has_ended
