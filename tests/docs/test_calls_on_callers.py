@@ -78,7 +78,7 @@ OWN = {
     "start/own_code.py": "a memory file of its own",
     "kernel/paths.py": OPENED_BY_SIGWRAP,
     "kernel/peer.py": PROC,
-    "approve/control_socket.py": "a lock of its own",
+    "approve/control_protocol.py": "a lock of its own",
     "kernel/proc_files.py": PROC,
     "kernel/procfs.py": PROC,
     "start/onefile.py": OPENED_BY_SIGWRAP,
