@@ -20,8 +20,8 @@ MODULES = {
 # Pure modules know no kernel, no file and no clock. They import each other and what is pure below.
 PURE = {
     *("text", "events", "calls", "outcomes", "policy", "agent", "hooks"),
-    *("exec.facts", "exec.judge", "exec.question", "exec.events"),
-    *("signal.facts", "signal.judge", "signal.rules", "network.judge", "files.judge"),
+    *("exec.facts", "exec.judge", "exec.question"),
+    *("signal.facts", "signal.judge", "network.judge", "files.judge"),
     *("approve.questions", "control.usage_limits", "control.remote_steps"),
     *("session.effects", "session.lineage", "session.run_end", "front.interrupts"),
 }

@@ -176,6 +176,10 @@ class Approvals:
     def notify_failed(self) -> None:
         self._approvers.notify_failed()
 
+    def search_typist(self) -> None:
+        """Find out whether the reason not to ask on the terminal is gone."""
+        self._approvers.search_again_if_due()
+
     def has_connected(self, pid: int) -> None:
         """A process in the session has connected to `pid`, which is outside."""
         self._approvers.session_connected_to(pid)

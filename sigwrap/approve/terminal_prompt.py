@@ -45,10 +45,10 @@ from sigwrap.approve.terminal_input import (
 )
 from sigwrap.approve.wording import lines_of
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
-from sigwrap.kernel import proc_files, procfs, terminals
+from sigwrap.kernel import procfs, terminals
 from sigwrap.kernel.process import send
 from sigwrap.kernel.procfs import Stat
-from sigwrap.kernel.sigfd import SignalFd
+from sigwrap.kernel.signals import SignalFd
 from sigwrap.kernel.terminals import waits_for_input
 
 if TYPE_CHECKING:
@@ -118,10 +118,17 @@ class TerminalPrompt:
 
     def ask_elsewhere(self, why: str) -> None:
         """Answer nothing here from now on, and name the open requests again."""
+        if self.not_here:
+            return
         self.not_here = why
         self._named.clear()
         if self._taken is not None:
             self._make_way()
+
+    def ask_here_again(self, why: str) -> None:
+        """Take back an `ask_elsewhere` whose reason is gone."""
+        if self.not_here == why:
+            self.not_here = ""
 
     def has_shown(self, approval_id: str) -> bool:
         return approval_id in self._named
@@ -161,11 +168,11 @@ class TerminalPrompt:
 
     def _ask_or_make_way(self) -> None:
         if self.not_here:
+            self._approvals.search_typist()
+        if self.not_here:
             self._name_the_command()
             return
-        processes = [
-            found for pid in proc_files.all_pids() if (found := procfs.stat(pid)) is not None
-        ]
+        processes = [found for pid in procfs.all_pids() if (found := procfs.stat(pid)) is not None]
         if self._taken is not None:
             if (
                 os.tcgetpgrp(self._fd) != os.getpgrp()
@@ -386,7 +393,7 @@ class TerminalPrompt:
     def _continue(self, taken: _Taken) -> None:
         if self._taken is not None:
             return
-        for pid in proc_files.all_pids():
+        for pid in procfs.all_pids():
             found = procfs.stat(pid)
             if found is not None and self._is_kept_waiting(found, taken):
                 send(pid, signal.SIGCONT)

@@ -32,8 +32,8 @@ from sigwrap.approve.control_protocol import (
 from sigwrap.bare import TYPE_CHECKING, json, socket
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload, number, text
+from sigwrap.kernel.descriptors import refuse_descriptors
 from sigwrap.kernel.peer import Peer
-from sigwrap.kernel.pidfd import refuse_descriptors
 from sigwrap.log.folder import private_folder
 from sigwrap.session.diagnosis import Standstill
 from sigwrap.session.run_end import KillDemanded, LimitReached, TerminationDemanded

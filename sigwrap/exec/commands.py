@@ -16,9 +16,10 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from sigwrap.bare import NamedTuple
+from sigwrap.exec.asked import Asked
 from sigwrap.exec.content import USUAL_LOADERS, Mounts
 from sigwrap.kernel.file_state import Inode, State, magic_of
 from sigwrap.kernel.paths import SERVED, Caller, MayWait, OurView, our_view, path_of
@@ -52,11 +53,11 @@ _known_folders: dict[str, tuple[bool, float]] = {}  # and when that was seen
 class Search:
     """The search of one exec, with a limit for all its look-ups together."""
 
-    __slots__ = ("_caller", "_folders", "_left", "_search_path", "_until_s")
+    __slots__ = ("_asked", "_caller", "_folders", "_left", "_until_s")
 
-    def __init__(self, caller: Caller, search_path: Callable[[], bytes]) -> None:
+    def __init__(self, caller: Caller, asked: Asked) -> None:
         self._caller = caller
-        self._search_path = search_path
+        self._asked = asked
         self._folders: list[bytes] | None = None
         self._left = _LOOK_UPS if caller.may_wait else _LOOK_UPS_AT_ONCE
         self._until_s = time.monotonic() + _SECONDS
@@ -80,7 +81,8 @@ class Search:
 
     def _path(self) -> list[bytes]:
         if self._folders is None:
-            self._folders = self._search_path().split(b":")
+            path = self._asked.variable(b"PATH", may_wait=self._caller.may_wait)
+            self._folders = (DEFAULT_PATH if path is None else path).split(b":")
         return self._folders
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import errno
 import mmap
 import os
 import select
@@ -15,14 +16,13 @@ from collections.abc import Sequence
 
 from sigwrap.bare import Generic, NamedTuple, TypeVar
 from sigwrap.bare.digests import sha256
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import (
     Place,
     State,
     Told,
     mount_of,
     place_of,
-    place_of_descriptor,
     read_mountinfo,
     unescaped,
 )
@@ -66,6 +66,14 @@ _NARROW = (struct.Struct("<28xI10xHH"), struct.Struct("<II8xI12x"))
 _T = TypeVar("_T")
 
 
+class ExecRefused(Exception):
+    """The kernel would refuse the exec; `errno` is what it would say."""
+
+    def __init__(self, error: int) -> None:
+        super().__init__(error)
+        self.errno = error
+
+
 def has_settled(state: State) -> bool:
     """Return whether the next write will change the state. Two writes within one tick of a coarse
     clock may give a file the same ctime."""
@@ -92,9 +100,7 @@ _headers = KnownByState[bytes]()
 
 def reopen(fd: int, *, may_wait: bool = False) -> int:
     """Open the file for reading. A lease of another process on the file can make that wait."""
-    return proc_files.open_file(
-        f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK)
-    )
+    return procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK))
 
 
 def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
@@ -153,17 +159,16 @@ def fingerprint(fd: int, state: State, *, by_state_alone: bool) -> str:
 # Scripts
 
 
-class NotExecutableFormat(Exception):
-    """The kernel would refuse it with ENOEXEC: a script that names no interpreter."""
-
-
 class Shebang(NamedTuple):
     interpreter: bytes
     argument: bytes | None
 
 
 def shebang(header: bytes) -> Shebang | None:
-    """Read the first line as fs/binfmt_script.c does; None if the file is no script."""
+    """Read the first line as fs/binfmt_script.c does; None if the file is no script.
+
+    Raises ExecRefused for a script that names no interpreter.
+    """
     if not header.startswith(b"#!"):
         return None
     header = header[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
@@ -171,13 +176,13 @@ def shebang(header: bytes) -> Shebang | None:
     if not newline:
         words = line.lstrip(_BLANKS)
         if not any(blank in words for blank in (b" ", b"\t", b"\0")):
-            raise NotExecutableFormat  # the interpreter's name is cut off
+            raise ExecRefused(errno.ENOEXEC)  # the interpreter's name is cut off
         line = line[:-1]
     line = line.rstrip(_BLANKS).lstrip(_BLANKS)
     end = next((at for at, byte in enumerate(line) if byte in b" \t\0"), len(line))
     interpreter, rest = line[:end], line[end:]
     if not interpreter:
-        raise NotExecutableFormat
+        raise ExecRefused(errno.ENOEXEC)
     argument = None if rest.startswith(b"\0") else rest.lstrip(_BLANKS).partition(b"\0")[0]
     return Shebang(interpreter=interpreter, argument=argument or None)
 
@@ -243,7 +248,7 @@ def is_mapped(pid: int, fd: int) -> bool:
 
 def _mapped(pid: int | str) -> list[tuple[int, tuple[bytes, bytes]]]:
     """Return the start, and the device and inode, of each mapping."""
-    with os.fdopen(proc_files.open_file(f"/proc/{pid}/maps"), "rb") as maps:
+    with os.fdopen(procfs.open_file(f"/proc/{pid}/maps"), "rb") as maps:
         lines = [line.split(b" ", 5) for line in maps]
     return [(int(words[0].partition(b"-")[0], 16), (words[3], words[4])) for words in lines]
 
@@ -295,7 +300,7 @@ class Mounts:
 
     def __init__(self, our_root: Place) -> None:
         self._root_mount = our_root[3]  # not listed if the root is a directory within a mount
-        self._list_fd = proc_files.open_file("/proc/self/mountinfo")
+        self._list_fd = procfs.open_file("/proc/self/mountinfo")
         self._changes = select.poll()
         self._changes.register(self._list_fd, select.POLLPRI)
         self._lock = _thread.allocate_lock()  # a worker may look as well
@@ -369,7 +374,7 @@ class Where:
         except OSError:  # the caller is ending, or may not be read any more
             return NOWHERE
         try:
-            self._folder = place_of_descriptor(folder)
+            self._folder = place_of(folder)
             are_ours = self._caller.shares_our_root and self._mounts.hold(folder)
             return Whereabouts(
                 path_of(folder),

@@ -13,13 +13,13 @@ import stat
 from collections.abc import Callable, Sequence
 
 from sigwrap.exec import content
-from sigwrap.exec.asked import Environment, ExecRefused
+from sigwrap.exec.asked import Asked, Environment, Given
 from sigwrap.exec.commands import Ours, Search, is_the_systems
 from sigwrap.exec.content import (
     HASHED_AT_ONCE_BYTES,
     MAX_INTERPRETERS,
     READ_TO_COMPARE_BYTES,
-    NotExecutableFormat,
+    ExecRefused,
     Where,
     command_line,
     interpreter_argv,
@@ -69,27 +69,18 @@ class Executable:
     def __init__(
         self,
         caller: Caller,
-        path: bytes,
-        argv: Callable[[], tuple[list[bytes], bool]],
-        *,
-        folder_fd: int = AT_FDCWD,
-        flags: int = 0,
-        search_path: Callable[[], bytes] | None = None,
-        environment: Environment | None = None,
+        asked: Asked | Given,
         ours: Ours,
+        environment: Environment | None = None,
     ) -> None:
         """Find it. Raises MayWait, and OSError or ExecRefused with the errno of the kernel.
 
-        `argv` returns the arguments, and whether they are cut. It is called once the file is found,
-        as in the kernel: a search along PATH fails before. Without `search_path`, wrapped programs
-        are not looked up.
+        The arguments are read once the file is found, as in the kernel: a search along PATH fails
+        before.
         """
         self._begin(caller, environment, ours)
         try:
-            self._resolve(path, argv, folder_fd, flags, search_path)
-        except NotExecutableFormat as refusal:
-            self.close()
-            raise ExecRefused(errno.ENOEXEC) from refusal
+            self._resolve(asked)
         except BaseException:
             self.close()
             raise
@@ -260,16 +251,10 @@ class Executable:
             found.append(content.fingerprint(fd, state, by_state_alone=by_state_alone))
         return tuple(found)
 
-    def _resolve(
-        self,
-        path: bytes,
-        read_argv: Callable[[], tuple[list[bytes], bool]],
-        folder_fd: int,
-        flags: int,
-        search_path: Callable[[], bytes] | None,
-    ) -> None:
-        called = path
-        if not path and flags & _AT_EMPTY_PATH and folder_fd != AT_FDCWD:
+    def _resolve(self, asked: Asked | Given) -> None:
+        called = path = asked.path
+        folder_fd = asked.folder_fd
+        if not path and asked.flags & _AT_EMPTY_PATH and folder_fd != AT_FDCWD:
             fd = self._caller.open_descriptor(folder_fd)
             called = b"/dev/fd/%d" % folder_fd
         else:
@@ -277,9 +262,9 @@ class Executable:
             if folder_fd != AT_FDCWD and not path.startswith(b"/"):
                 called = b"/dev/fd/%d/%b" % (folder_fd, path)
         state = self._pin(fd)
-        argv, self.cut = read_argv()
+        argv, self.cut = asked.read_argv()
         # A search along PATH passes no descriptor of the folder.
-        searched = called if called is not path else _word(argv)
+        searched = called if called is not path else b"".join(argv[:1])
         programs = [self._program(fd, path, argv, searched)]
         also = self._originals(state, programs[0])
         header = self._header(fd, state)
@@ -302,8 +287,8 @@ class Executable:
         whole = command_line(argv)
         self.command_line = whole[:-1] if self.cut else whole
         here, later = [*programs, *also], list[Program]()
-        if search_path is not None:
-            search = Search(self._caller, search_path)
+        if isinstance(asked, Asked):
+            search = Search(self._caller, asked)
             for program in (*programs, *also):
                 own, others = self._wrapped(program, search)
                 here += own
@@ -460,10 +445,6 @@ class Executable:
             path = _UNSEEN_FOLDER + command.rpartition("/")[2]
         elsewhere = not self._caller.shares_our_root
         return [Program(path, "", (), None, elsewhere, system_file=False, missing=True)]
-
-
-def _word(argv: Sequence[bytes]) -> bytes:
-    return argv[0] if argv else b""
 
 
 def _plainly_wrapped(interpreter: Program, wrapped: Sequence[Program]) -> Program | None:

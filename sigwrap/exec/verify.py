@@ -23,13 +23,22 @@ from sigwrap.calls import EXECS
 from sigwrap.errors import KernelError
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.tracing import tracer_of
-from sigwrap.kernel import proc_files, procfs, ptrace
+from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.file_state import place_of
 from sigwrap.kernel.memory import Unreadable
+from sigwrap.kernel.process import keep_from_core
 from sigwrap.kernel.ptrace import Gone, NotTraceable
-from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, keep_from_core
+from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image
 from sigwrap.kernel.seccomp import Notification
-from sigwrap.session.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
+from sigwrap.session.effects import (
+    KernelRefused,
+    LoadedOther,
+    Ran,
+    Replace,
+    Restarted,
+    Tampered,
+    VerifyThenContinue,
+)
 from sigwrap.session.loop import Done, Late, Outcome, Raised
 from sigwrap.session.perform import Request
 
@@ -117,14 +126,13 @@ class Tracer:
         self._turns.take(request.process)
         return tracee
 
-    def go_on(self, tracee: Tracee, answer: Callable[[], None]) -> None:
+    def let_run(self, tracee: Tracee, effect: VerifyThenContinue) -> None:
         # Without WAIT_KILLABLE_RECV, the interrupt would break off the notification itself. After
         # the answer it can come when the exec is over; then the exec stop cancels it.
         if self._waits_through_signals:
             _interrupt(tracee)
-            answer()
-        else:
-            answer()
+        self._performer.let_go_on(tracee.request, effect)
+        if not self._waits_through_signals:
             _interrupt(tracee)
 
     def refused(self, tracee: Tracee) -> None:
@@ -132,11 +140,11 @@ class Tracer:
         tracee.is_refused = True
         _interrupt(tracee)
 
-    def restart(self, tracee: Tracee, redirection: Redirection, answer: Callable[[], None]) -> None:
+    def restart(self, tracee: Tracee, redirection: Redirection, effect: Replace) -> None:
         """Rewrite the call at a stop on its way out. It comes back as a new request."""
         tracee.redirection = redirection
         _interrupt(tracee)
-        answer()
+        self._performer.restart(tracee.request, effect, ptrace.ERESTARTNOINTR)
 
     def _forget(self, tracee: Tracee) -> None:
         if self._by_tid.get(tracee.tid) is tracee:
@@ -320,7 +328,7 @@ def shown(pid: int) -> tuple[str, tuple[str, ...]]:
     path, argv = "", list[bytes]()
     try:
         argv = _read(pid, _SHOWN_BYTES).split(b"\0")[:-1]
-        path = proc_files.link(f"/proc/{pid}/exe")
+        path = procfs.link(f"/proc/{pid}/exe")
     except OSError:
         pass
     return path, tuple(map(os.fsdecode, argv))
@@ -348,7 +356,7 @@ def _matches(pid: int, wanted: bytes, cut: bool) -> bool:
 
 def _read(pid: int, size: int) -> bytes:
     """Read the arguments in one call, which returns `size` bytes, or all."""
-    fd = proc_files.open_file(f"/proc/{pid}/cmdline")
+    fd = procfs.open_file(f"/proc/{pid}/cmdline")
     try:
         return os.read(fd, size)
     finally:

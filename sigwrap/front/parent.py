@@ -14,11 +14,11 @@ from collections.abc import Callable
 from sigwrap import errors
 from sigwrap.bare import signal
 from sigwrap.front.interrupts import JOB_STOPS, BootloaderCopies
-from sigwrap.kernel import libc, limits, proc_files, procfs
+from sigwrap.kernel import libc, limits, procfs
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.kernel.libc import seconds_until
-from sigwrap.kernel.sigfd import SignalFd, SignalInfo, handles
+from sigwrap.kernel.signals import SignalFd, SignalInfo, handles, ignored_signals
 from sigwrap.session.run_end import LEFTOVERS_GRACE_S
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, exec_command, find_program
@@ -159,7 +159,7 @@ def still_ignores(pid: int, number: int, inherited: Inherited) -> bool:
     """Return whether the signal does nothing: the caller ignores it, and so does the command."""
     if number not in inherited.ignored_signals:
         return False
-    return not pid or procfs.has_ended(pid) or number in procfs.ignored_signals(pid)
+    return not pid or procfs.has_ended(pid) or number in ignored_signals(pid)
 
 
 def only_we_get(number: int) -> bool:
@@ -188,8 +188,8 @@ def stays_stopped(pid: int) -> bool:
 
 def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     reserve_standard_streams()
-    proc_files.hold()
-    proc_files.require()
+    procfs.hold()
+    procfs.require()
     inherited = Inherited.capture()
     limits.lift(inherited.limits)
     program = find_program(command[0], inherited.environment)

@@ -63,7 +63,7 @@ from sigwrap.kernel import libc, limits, memory, procfs, terminals
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import release_inherited
 from sigwrap.kernel.process import die_of
-from sigwrap.kernel.sigfd import SignalFd, SignalInfo, handles, outlives
+from sigwrap.kernel.signals import SignalFd, SignalInfo, handles, ignored_signals, is_in, outlives
 from sigwrap.kernel.terminals import OwnLines, reads_a_line
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, exec_command
@@ -216,7 +216,7 @@ class _FrontProcess(ParentOfOne):
             sender_pid=info.sender_pid,
             went_to_command=self._command_is_in_our_group() and not only_we_get(info.number),
             command_handles_it=self._command_handles(info.number),
-            command_ignores_it=info.number in procfs.ignored_signals(self._command_pid),
+            command_ignores_it=info.number in ignored_signals(self._command_pid),
             command_outlives_it=(
                 info.number == signal.SIGHUP and outlives(self._command_pid, info.number)
             ),
@@ -235,7 +235,7 @@ class _FrontProcess(ParentOfOne):
             sender_pid=0,
             goes_to_job=not self._ignores(signal.SIGINT),
             command_handles_it=self._command_handles(signal.SIGINT),
-            command_ignores_it=signal.SIGINT in procfs.ignored_signals(self._command_pid),
+            command_ignores_it=signal.SIGINT in ignored_signals(self._command_pid),
         )
         sender = Sender(0, 0, Place.AGENT_SIGNAL, source)
         self._carry_out(self._interrupts.interrupt(arrived, time.monotonic()), sender)
@@ -300,7 +300,7 @@ class _FrontProcess(ParentOfOne):
         return (
             shares_our_group(pid)
             and not self._command_has_ended()
-            and procfs.survives(pid, signal.SIGINT)
+            and is_in(pid, signal.SIGINT, b"SigCgt", b"SigIgn", b"SigBlk")
             and self._terminal.is_in_our_foreground()
             and (self._terminal.is_edited() or (or_reads_a_line and reads_a_line(pid)))
         )

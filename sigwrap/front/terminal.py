@@ -11,8 +11,8 @@ import termios
 
 from sigwrap.bare import Any, NamedTuple
 from sigwrap.front.messages import NO_SENDER, Place, Sender
-from sigwrap.kernel import proc_files, procfs, terminals
-from sigwrap.kernel.sigfd import SignalInfo
+from sigwrap.kernel import procfs, terminals
+from sigwrap.kernel.signals import SignalInfo
 from sigwrap.kernel.terminals import opened_terminals, waits_for_input
 from sigwrap.text import masked
 
@@ -133,7 +133,7 @@ def _others_of_our_job() -> list[int]:
     """Return the processes in our group that are neither our ancestors nor our children."""
     group, us = os.getpgrp(), os.getpid()
     ours = {us, *procfs.ancestors(us)}
-    found = (each for pid in proc_files.all_pids() if (each := procfs.stat(pid)) is not None)
+    found = (each for pid in procfs.all_pids() if (each := procfs.stat(pid)) is not None)
     return [
         each.pid
         for each in found

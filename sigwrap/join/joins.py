@@ -34,9 +34,9 @@ from sigwrap.join.fork_server import (
 )
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import let_go
 from sigwrap.kernel.peer import Peer, Rights
-from sigwrap.kernel.pidfd import let_go
-from sigwrap.kernel.proc_files import link
+from sigwrap.kernel.procfs import link
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.session.settings import RunSettings, differing
 from sigwrap.start import own_code

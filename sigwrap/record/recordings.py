@@ -15,10 +15,8 @@ from collections.abc import Iterable, Sequence
 
 import sigwrap
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, socket
-from sigwrap.kernel.descriptors import widen_pipe
+from sigwrap.kernel.descriptors import duplicate, let_go, refuse_descriptors, widen_pipe
 from sigwrap.kernel.file_state import Inode, inode_of, kind_of
-from sigwrap.kernel.pidfd import let_go, refuse_descriptors
-from sigwrap.kernel.ptrace import take_descriptor
 from sigwrap.kernel.restage import Variables
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.record.frames import MAX_PAYLOAD_BYTES, STUB_VARIABLE
@@ -107,7 +105,7 @@ class Recordings:
         opened: list[int] = []
         its_ends, our_ends = [], []
         try:
-            opened.append(take_descriptor(command.pid, 0))
+            opened.append(duplicate(command.pid, 0))
             _demand_stream_socket(opened[0])
             for fd in range(3):
                 reading, writing = os.pipe()

@@ -21,11 +21,11 @@ from sigwrap.control.freezing import Freezing
 from sigwrap.control.killswitch import KillSwitch
 from sigwrap.control.watchers import Watchers
 from sigwrap.events import Payload
-from sigwrap.exec.events import exit_payload
+from sigwrap.exec.facts import exit_payload
 from sigwrap.front.messages import BEATS_EVERY_S, Channel
 from sigwrap.kernel.process import oom_kills, used_up_cpu_limit
 from sigwrap.kernel.seccomp import Listener
-from sigwrap.kernel.sigfd import SignalFd
+from sigwrap.kernel.signals import SignalFd
 from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
 from sigwrap.session.children import Children, JobControl
