@@ -276,11 +276,8 @@ def find_typist(*, walled: bool, keeps: Callable[[Sequence[str]], bool]) -> Foun
 def types_for(pid: int, typist: int) -> bool:
     """Return whether `typist` holds the other end of the terminal of `pid`, or started `pid`."""
     terminal = procfs.controlling_terminal(pid)
-    above = procfs.stat(pid)
-    while above is not None and above.pid > 1:
-        if above.pid == typist:
-            return True
-        above = procfs.stat(above.ppid)
+    if typist in (pid, *procfs.ancestors(pid)):
+        return True
     try:
         return terminal is not None and typist in _Holders().of_terminal(terminal)
     except _TooMany:
@@ -334,8 +331,7 @@ def _may_be_inside(pid: int) -> bool:
     """Return whether it may be in a session, or is ours: the command inherits our descriptors."""
     is_ours = pid in (os.getpid(), os.getppid())
     may_be = is_ours or carries_more_filters_than_us(pid)
-    found = procfs.stat(pid)  # last, because the above is unreliable for a process that has ended
-    return may_be and found is not None and not found.has_ended
+    return may_be and not procfs.has_ended(pid)  # last: the above is unknown for one that has
 
 
 def _sockets_of(pid: int) -> list[int]:
@@ -378,9 +374,7 @@ def _terminal_index(pid: int, fd: str) -> int | None:
 
 def _presumed_holder(terminal: int) -> list[int]:
     """Return the process that started the terminal's programs, for an unreadable holder (sudo)."""
-    found = procfs.stat(os.getpid())
-    while found is not None and found.ppid > 1:
-        if procfs.controlling_terminal(found.ppid) != terminal:
-            return [found.ppid]
-        found = procfs.stat(found.ppid)
+    for pid in procfs.ancestors(os.getpid()):
+        if pid > 1 and procfs.controlling_terminal(pid) != terminal:
+            return [pid]
     return []

@@ -8,7 +8,9 @@ connection has one request. The server is approve/control_socket.py, the client 
 
 from __future__ import annotations
 
+import fcntl
 import os
+import struct
 
 from sigwrap.bare import Any, json, socket
 
@@ -85,12 +87,31 @@ def send_tool_call(store: str, session_id: str, payload: dict[str, Any]) -> bool
         folder = os.open(control_folder(store), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return False
-    end = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
     try:
-        end.sendto(text, socket_path(folder, session_id + CALLS_SUFFIX))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as end:
+            end.sendto(text, socket_path(folder, session_id + CALLS_SUFFIX))
     except OSError:
         return False
     finally:
-        end.close()
         os.close(folder)
     return True
+
+
+# A lock on the directory says that an approver watches. It ends with the approver's process.
+
+_LOCK = struct.Struct("@hhqqi")  # struct flock: type, whence, start, length, pid
+
+
+def attend(folder: int) -> None:
+    """Take the lock. Raises OSError if there are no such locks."""
+    fcntl.fcntl(folder, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
+
+
+def is_attended(folder: int) -> bool:
+    """Return whether any process has the lock, a process in a session included."""
+    asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    try:
+        found = fcntl.fcntl(folder, fcntl.F_OFD_GETLK, asked)
+    except OSError:  # there are no such locks, or another process has closed the descriptor
+        return False
+    return bool(_LOCK.unpack(found)[0] != fcntl.F_UNLCK)

@@ -11,11 +11,9 @@ and the socket (0600) come on top.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import select
 import stat
-import struct
 import time
 from collections.abc import Callable
 
@@ -27,6 +25,7 @@ from sigwrap.approve.control_protocol import (
     control_folder,
     decode_request,
     encode,
+    is_attended,
     refusal,
     socket_path,
 )
@@ -78,10 +77,7 @@ class ControlSocket:
     @property
     def is_attended(self) -> bool:
         """Whether a screen or a page is open. The session can pretend that; then it waits."""
-        try:
-            return not self._closed and is_attended(self._folder.fd)
-        except OSError:  # another process has closed the descriptor
-            return False
+        return not self._closed and is_attended(self._folder.fd)
 
     def objection(self) -> str:
         """Return what another process has done to it, or an empty string."""
@@ -284,25 +280,3 @@ class GuardedListener:
             return
         accepted.setblocking(False)
         self._on_arrival(accepted, examine(accepted))
-
-
-# A lock on a directory that says that a process attends to it. The lock ends with that process.
-
-_LOCK = struct.Struct("@hhqqi")  # struct flock: type, whence, start, length, pid
-
-
-def attend(folder: int) -> None:
-    """Take the lock; OSError if there are no such locks."""
-    fcntl.fcntl(folder, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
-
-
-def is_attended(folder: int) -> bool:
-    """Return whether any process has the lock, a process in a session included."""
-    asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    try:
-        found = fcntl.fcntl(folder, fcntl.F_OFD_GETLK, asked)
-    except OSError as failure:
-        if failure.errno in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS):
-            return False
-        raise
-    return bool(_LOCK.unpack(found)[0] != fcntl.F_UNLCK)

@@ -54,6 +54,8 @@ class ParentOfOne(ABC):
         if bootloader_pid:
             self._bootloader_pidfd = os.pidfd_open(bootloader_pid)
             self._watch(self._bootloader_pidfd, self._on_bootloaders_end)
+        on_terminal = procfs.controlling_terminal(os.getpid()) is not None
+        self._copies = BootloaderCopies(bootloader_pid, on_terminal=on_terminal)
 
     def _watch(self, fd: int, handler: Callable[[], None]) -> None:
         self._poll.register(fd, select.EPOLLIN)
@@ -157,8 +159,7 @@ def still_ignores(pid: int, number: int, inherited: Inherited) -> bool:
     """Return whether the signal does nothing: the caller ignores it, and so does the command."""
     if number not in inherited.ignored_signals:
         return False
-    found = procfs.stat(pid) if pid else None
-    return found is None or found.has_ended or number in ignored_signals(pid)
+    return not pid or procfs.has_ended(pid) or number in ignored_signals(pid)
 
 
 def only_we_get(number: int) -> bool:
@@ -225,8 +226,6 @@ class _Forwarder(ParentOfOne):
     ) -> None:
         super().__init__(signals, child, bootloader_pid, _say)
         self._inherited = inherited
-        on_terminal = procfs.controlling_terminal(os.getpid()) is not None
-        self._copies = BootloaderCopies(bootloader_pid, on_terminal=on_terminal)
         self._grace_s = grace_s
         self._kill_at: float | None = None
         self._leftovers_may_stay = True

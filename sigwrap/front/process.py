@@ -16,7 +16,6 @@ from math import ceil
 from sigwrap import errors
 from sigwrap.bare import signal
 from sigwrap.front.interrupts import (
-    COPY_WINDOW_S,
     JOB_STOPS,
     Announce,
     Arrived,
@@ -166,7 +165,6 @@ class _FrontProcess(ParentOfOne):
         self.died_of = 0  # the signal by which this process ends as well
         self._command_pid = 0
         self._shells = (os.getsid(0), callers_pid(bootloader_pid))  # we may be a job of theirs
-        self._copy_comes_until = 0.0  # the bootloader's copy of a SIGCONT
         self._last_defence_at: float | None = None
         self._heartbeat = Heartbeat()
         self._looks_at = time.monotonic() + LOOKED_AT_EVERY_S
@@ -240,7 +238,7 @@ class _FrontProcess(ParentOfOne):
             command_ignores_it=signal.SIGINT in ignored_signals(self._command_pid),
         )
         sender = Sender(0, 0, Place.AGENT_SIGNAL, source)
-        self._carry_out(self._interrupts.demanded(arrived, time.monotonic()), sender)
+        self._carry_out(self._interrupts.interrupt(arrived, time.monotonic()), sender)
 
     def _on_callers_end(self) -> None:
         caller = self._caller
@@ -265,30 +263,21 @@ class _FrontProcess(ParentOfOne):
         goes on, and a shell continues the whole group. One more would undo the command's next stop,
         and start an endless round in the background. Other senders mean a command that handles
         SIGCONT."""
-        if info.sender_pid == self._child or self._is_bootloaders_copy(info):
+        if info.sender_pid == self._child:
             return True
+        if self._copies.has_copy(info.number, info.sender_pid, time.monotonic()):
+            return True  # a late one: a key may have stopped the command since
         if self._may_be_stopping_yet():
             return False
         if info.sender_pid in (*self._shells, self._bootloader_pid) and self._terminal.is_there:
             return not self._command_is_stopped()
         return not (self._command_is_stopped() or self._command_handles(signal.SIGCONT))
 
-    def _is_bootloaders_copy(self, info: SignalInfo) -> bool:
-        """Return whether the bootloader passes on what the whole group got. It may be late: a key
-        may have stopped the command since."""
-        now = time.monotonic()
-        if not self._bootloader_pid or info.sender_pid != self._bootloader_pid:
-            self._copy_comes_until = now + COPY_WINDOW_S
-            return False
-        is_copy, self._copy_comes_until = now < self._copy_comes_until, 0.0
-        return is_copy
-
     def _command_is_stopped(self) -> bool:
         return self._command_pid != 0 and stays_stopped(self._command_pid)
 
     def _command_has_ended(self) -> bool:
-        found = procfs.stat(self._command_pid)
-        return found is None or found.has_ended
+        return procfs.has_ended(self._command_pid)
 
     def _command_is_in_our_group(self) -> bool:
         """Return whether it is, or was before it ended."""

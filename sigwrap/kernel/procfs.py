@@ -240,6 +240,11 @@ def ancestors(pid: int) -> Iterator[int]:
         yield pid
 
 
+def has_ended(pid: int) -> bool:
+    found = stat(pid)
+    return found is None or found.has_ended
+
+
 def is_stopped(pid: int) -> bool:
     """Return whether a signal stopped the process. A stop for its tracer does not count."""
     found = stat(pid)
