@@ -62,7 +62,8 @@ class Execs:
         self._refused = mediation.refused
         self._performer = performer = mediation.performer
         self._watchers = watchers = session.watchers
-        self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=watchers.watch_execs)
+        is_watched = watchers.counts_execs or watchers.looks_at_execs
+        self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=is_watched)
         self._counts_crowd = session.policy.limits.count_at_execs
         self._processes = session.processes
         self._expected = mediation.recordings.expected

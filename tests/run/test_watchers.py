@@ -57,6 +57,15 @@ def test_a_shadow_is_sent_once_and_the_last_one_says_so(monkeypatch: pytest.Monk
             assert session.happened("exec_allowed", **shadow) == expected
 
 
+def test_a_shadow_counts_whether_allowed_or_denied(monkeypatch: pytest.MonkeyPatch) -> None:
+    shadow = {"path": "./ls", "shadows": "/bin/ls"}
+    for event in ("exec_allowed", "exec_denied"):
+        sent = [("noted SIGTRUST trust.path_shadow", "./ls shadows /bin/ls")]
+        assert Session(monkeypatch).happened(event, **shadow) == sent
+    assert Session(monkeypatch).happened("exec_allowed", path="/bin/ls") == []
+    assert Session(monkeypatch).happened("process_exited", **shadow) == []
+
+
 def test_an_attempt_is_sent_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(monkeypatch)
     attempt = {"what": "the journal was removed", "path": "/s"}
