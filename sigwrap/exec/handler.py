@@ -53,7 +53,7 @@ _THREADS = "the caller is traced and has other threads"
 
 
 def _let_mount() -> Steps:
-    yield Continue(Unrecorded.MOUNT_IS_FREE)
+    yield Continue(Unrecorded.NO_RULE)
 
 
 class Execs:

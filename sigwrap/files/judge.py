@@ -91,13 +91,13 @@ class FileMediator:
             case WouldFail(errno=error):
                 yield Fail(error, Unrecorded.NOTHING_HAPPENS)
             case Nothing():
-                yield Continue(Unrecorded.FILE_IS_FREE)
+                yield Continue(Unrecorded.NO_RULE)
             case Unseen(why=why):
                 yield from _record(facts, facts.aim, Decision(Action.AUDIT, UNSEEN_RULE, why))
             case Touched():
                 decision = self._audits(facts.aim)
                 if decision is None:
-                    yield Continue(Unrecorded.FILE_IS_FREE)
+                    yield Continue(Unrecorded.NO_RULE)
                 else:
                     yield from _record(facts, facts.aim, decision)
 
