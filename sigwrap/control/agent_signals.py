@@ -84,16 +84,10 @@ class AgentSignals:
             return None
         return Standstill(self._stopped_by, time.monotonic() - self._stopped_s, self._turns.held)
 
-    def send(self, signal: AgentSignal, source: str, reason: str) -> Outcome:
-        return self._send(signal, source, reason).outcome
-
-    def note(self, signal: AgentSignal, source: str, reason: str) -> None:
-        """Send a signal without the one that the policy sends after it."""
-        self._send(signal, source, reason, escalates=False)
-
-    def _send(
+    def send(
         self, signal: AgentSignal, source: str, reason: str, *, escalates: bool = True
     ) -> Sent:
+        """Send a signal, and after it the one that the policy wants, unless it doesn't escalate."""
         self._begin_action()
         sent = self._dispatcher.queue(signal, source, reason, escalates=escalates)
         self._carefully(self._dispatcher.deliver, signal)
@@ -246,7 +240,7 @@ class AgentSignals:
                 "typed", "the session may have typed this itself: send it from another terminal"
             )
         source = f"uid {peer.uid}, pid {peer.pid}"
-        return self._reply(self._send(signal, source, masked_text(reason)))
+        return self._reply(self.send(signal, source, masked_text(reason)))
 
     def _outcome_of(self, sequence: int) -> ControlReply:
         sent = self._dispatcher.find(sequence)

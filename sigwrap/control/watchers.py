@@ -101,9 +101,9 @@ class Watchers:
     def send_what_is_due(self) -> None:
         while self._due:
             kind, reason = self._due.popleft()
-            signals = self._session.agent_signals
-            send = signals.send if kind.escalates else signals.note
-            send(kind.signal, kind.source, reason)
+            self._session.agent_signals.send(
+                kind.signal, kind.source, reason, escalates=kind.escalates
+            )
 
     def _look_for_loop(self, watch: LoopWatch, facts: ExecFacts, now_s: float) -> None:
         main, rule = facts.programs[0], self._rule

@@ -97,7 +97,7 @@ class Session:
     def send(self, signal: AgentSignal, reason: str = "") -> list[str]:
         """Return the outcome, and what happened."""
         self.log.clear()
-        outcome = self.signals.send(signal, "operator", reason)
+        outcome = self.signals.send(signal, "operator", reason).outcome
         return [outcome.value, *self.log]
 
 
@@ -214,7 +214,7 @@ def test_a_run_that_is_ending_can_be_killed_once() -> None:
 
 def test_a_signal_without_its_reaction_is_only_logged() -> None:
     session = Session(trust="kill")
-    session.signals.note(AgentSignal.SIGTRUST, "trust.path_shadow", "a shadow")
+    session.signals.send(AgentSignal.SIGTRUST, "trust.path_shadow", "a shadow", escalates=False)
     assert session.log == ["agent_signal SIGTRUST delivered"]
     assert session.send(AgentSignal.SIGTRUST) == [
         "delivered",

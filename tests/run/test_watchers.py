@@ -25,16 +25,14 @@ class Session:
             session_of(
                 policy=engine("defaults: {command: allow, signal: allow}\n").policy,
                 plan=SimpleNamespace(profile=None),
-                agent_signals=SimpleNamespace(
-                    send=lambda *words: self._note("sent", *words),
-                    note=lambda *words: self._note("noted", *words),
-                ),
+                agent_signals=SimpleNamespace(send=self._send),
                 loop=SimpleNamespace(call_in=lambda _seconds, call: self.later.append(call)),
                 is_inside=lambda pid: pid == 7,
             )
         )
 
-    def _note(self, how: str, signal: AgentSignal, source: str, reason: str) -> None:
+    def _send(self, signal: AgentSignal, source: str, reason: str, *, escalates: bool) -> None:
+        how = "sent" if escalates else "noted"
         self.sent.append((f"{how} {signal.name} {source}", reason))
 
     def happened(self, event: str, **payload: Any) -> list[tuple[str, str]]:
