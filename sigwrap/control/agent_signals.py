@@ -185,7 +185,8 @@ class AgentSignals:
             case Effect.INTERRUPT:
                 self._freezing.let_run()
                 self._recorder.tell(f"interrupted by {_from(info)}")
-                self._session.interrupt(_source(info))
+                self._session.job_control.wake_front()  # which decides, and can't while stopped
+                self._session.front.interrupt(_source(info))
             case Effect.TERMINATE:
                 is_for_budget = root.signal is AgentSignal.SIGBUDGET
                 if not (is_for_budget and self._is_for_limit):

@@ -223,7 +223,7 @@ class Performer:
 
     def resume(self, request: Request, reply: object) -> None:
         """Give a paused mediator the reply that it waits for."""
-        if self._is_refused(request):
+        if self._grants_nothing and not request.is_answered:
             self.finish(request)
         elif not request.is_over:
             self._perform(request, reply)
@@ -237,9 +237,6 @@ class Performer:
         """Wake the request later, and return PAUSED for its handler."""
         self._loop.call_at(deadline_s, self.wake, request, reply)
         return PAUSED
-
-    def _is_refused(self, request: Request) -> bool:
-        return self._grants_nothing and not request.is_answered
 
     def broke(self, request: Request, bug: Exception) -> None:
         """End a request for a bug of sigwrap's own in what its mediator waits for."""
@@ -314,7 +311,7 @@ class Performer:
 
     def _have_done(self, request: Request, job: InWorker) -> None:
         def finished(outcome: Outcome) -> None:
-            if self._is_refused(request):
+            if self._grants_nothing and not request.is_answered:
                 self.finish(request)
             if not request.is_over:
                 self._perform(request, outcome, job.then)

@@ -136,7 +136,8 @@ class Recorder:
             self.tell(self.why_not)
             if self._session is not None:
                 self._reached = LimitReached("log_size", maximum, why, self.log.size)
-                self._session.log_is_full(self._reached)
+                # Not in the middle of a request.
+                self._session.loop.call_in(0, self._session.ending.on, self._reached)
             return
         self._report_denials(f"{why}; sigwrap now denies every exec and signal")
         payload: Payload = {

@@ -60,7 +60,7 @@ class Session:
             job_control=self,
             command_pid=7,
             settings=SimpleNamespace(grace_s=10.0),
-            interrupt=lambda source: self.log.append(f"interrupt for {source}"),
+            front=self,
             diagnostic=SimpleNamespace(tell=self._diagnose, save=self._copy),
         )
         session.turns = self.turns = Turns(session)
@@ -79,7 +79,10 @@ class Session:
     def wake(self, request: Any, _reply: object) -> None:
         self.log.append(request.name)
 
-    forget_stop_key = stop_front_at_key = lambda _self: None
+    forget_stop_key = stop_front_at_key = wake_front = lambda _self: None
+
+    def interrupt(self, source: str) -> None:
+        self.log.append(f"interrupt for {source}")
 
     def record(self, event: str, _pid: int, payload: dict[str, Any]) -> bool:
         words = (payload.get(name) for name in ("signal", "outcome", "held", "released"))
