@@ -84,16 +84,10 @@ class AgentSignals:
             return None
         return Standstill(self._stopped_by, time.monotonic() - self._stopped_s, self._turns.held)
 
-    def send(self, signal: AgentSignal, source: str, reason: str) -> Outcome:
-        return self._send(signal, source, reason).outcome
-
-    def note(self, signal: AgentSignal, source: str, reason: str) -> None:
-        """Send a signal without the one that the policy sends after it."""
-        self._send(signal, source, reason, escalates=False)
-
-    def _send(
+    def send(
         self, signal: AgentSignal, source: str, reason: str, *, escalates: bool = True
     ) -> Sent:
+        """Send a signal, and after it the one that the policy wants, unless it doesn't escalate."""
         self._begin_action()
         sent = self._dispatcher.queue(signal, source, reason, escalates=escalates)
         self._carefully(self._dispatcher.deliver, signal)
@@ -191,7 +185,8 @@ class AgentSignals:
             case Effect.INTERRUPT:
                 self._freezing.let_run()
                 self._recorder.tell(f"interrupted by {_from(info)}")
-                self._session.interrupt(_source(info))
+                self._session.job_control.wake_front()  # which decides, and can't while stopped
+                self._session.front.interrupt(_source(info))
             case Effect.TERMINATE:
                 is_for_budget = root.signal is AgentSignal.SIGBUDGET
                 if not (is_for_budget and self._is_for_limit):
@@ -241,7 +236,7 @@ class AgentSignals:
                 "typed", "the session may have typed this itself: send it from another terminal"
             )
         source = f"uid {peer.uid}, pid {peer.pid}"
-        return self._reply(self._send(signal, source, masked_text(reason)))
+        return self._reply(self.send(signal, source, masked_text(reason)))
 
     def _outcome_of(self, sequence: int) -> ControlReply:
         sent = self._dispatcher.find(sequence)

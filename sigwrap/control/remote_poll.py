@@ -1,13 +1,12 @@
 """One poll of the remote kill switch: its URL, the proxy, the certificates, and the GET.
 
-Everything is imported and read at the start, since the command may be able to change it later. A
-poll ends within WITHIN_S, however slowly the server sends. Only a name lookup in the C library has
-no limit: remote_switch.py counts a poll that does not return as missed.
+Everything is imported and read at the start, since the command may be able to change it later.
+Each wait for the server ends within WITHIN_S. If the server sends a byte at a time, or a name
+lookup takes long, the poll may last: remote_switch.py counts it as missed.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -28,8 +27,6 @@ from sigwrap.text import printable
 
 if TYPE_CHECKING:
     import ssl
-
-    from _typeshed import ReadableBuffer, WriteableBuffer
 
 WITHIN_S = 5.0
 LONGEST_BODY = 64 * 1024
@@ -289,9 +286,9 @@ def _get(
             headers = {"Host": f"{host}:{server.port}"}
             if proxy.authorization:
                 headers["Proxy-Authorization"] = proxy.authorization
-            accepted = _response(
-                _Timed(connection, deadline_s), "CONNECT", headers["Host"], headers
-            )
+            connection.settimeout(_left_s(deadline_s))
+            # A duplicate: HTTPConnection closes what it gets.
+            accepted = _response(connection.dup(), "CONNECT", headers["Host"], headers)
             if accepted.status != 200:
                 raise NoAnswer(f"the proxy refused the connection: status {accepted.status}")
         if context is not None:
@@ -303,7 +300,8 @@ def _get(
             headers = {"Host": address.place, "Accept": "application/json"}
             if server.authorization:
                 headers["Authorization"] = server.authorization
-            response = _response(_Timed(connection, deadline_s), "GET", address.target, headers)
+            connection.settimeout(_left_s(deadline_s))
+            response = _response(connection, "GET", address.target, headers)
             if response.status != 200:
                 is_redirect = 300 <= response.status < 400
                 followed = " (sigwrap does not follow redirects)" if is_redirect else ""
@@ -315,7 +313,7 @@ def _get(
 
 
 def _response(
-    connection: _Timed, method: str, target: str, headers: dict[str, str]
+    connection: socket.socket, method: str, target: str, headers: dict[str, str]
 ) -> HTTPResponse:
     http = HTTPConnection(headers["Host"])
     http.sock = connection
@@ -361,31 +359,6 @@ def _connect(server: Server, listeners: ListenerCheck | None, deadline_s: float)
             failures.append(failure)
         connection.close()
     raise failures[0]
-
-
-class _Timed(io.RawIOBase):
-    """What HTTPConnection needs of a socket; each wait ends at the deadline of the poll."""
-
-    def __init__(self, connection: socket.socket, deadline_s: float) -> None:
-        self._connection = connection
-        self._deadline_s = deadline_s
-
-    def sendall(self, data: ReadableBuffer) -> None:
-        self._connection.settimeout(_left_s(self._deadline_s))
-        self._connection.sendall(data)
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(self)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        self._connection.settimeout(_left_s(self._deadline_s))
-        return self._connection.recv_into(buffer)
-
-    def close(self) -> None:
-        """Do nothing: HTTPConnection closes it before the body is read."""
 
 
 def _left_s(deadline_s: float) -> float:

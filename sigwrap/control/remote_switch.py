@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 EVERY_S = 10.0
 _MISSES_UNTIL_KILL = 3
 _RECORDED_EVERY = 30  # misses in a row, after the first
-_GIVE_UP_AFTER_S = WITHIN_S + 0.5  # the thread itself gives up first, and knows why
+_GIVE_UP_AFTER_S = WITHIN_S + 0.5  # the thread mostly gives up first, and knows why
 _MOST_PARTS = 1000  # of a path, with those of the links on it
 
 

@@ -177,7 +177,7 @@ class ExecHoldings:
 
 
 def _let_mount() -> Steps:
-    yield Continue(Unrecorded.MOUNT_IS_FREE)
+    yield Continue(Unrecorded.NO_RULE)
 
 
 class Execs:
@@ -185,8 +185,9 @@ class Execs:
         self._session = session
         self._refused = mediation.refused
         self._performer = performer = mediation.performer
-        watchers = session.watchers
-        self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=watchers.watch_execs)
+        self._watchers = watchers = session.watchers
+        is_watched = watchers.counts_execs or watchers.looks_at_execs
+        self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=is_watched)
         self._counts_crowd = session.policy.limits.count_at_execs
         self._processes = session.processes
         self._expected = mediation.recordings.expected

@@ -111,7 +111,7 @@ class Files:
         except OSError as refusal:
             return would_fail(refusal.errno or errno.EPERM)
         if call.changes_nothing:
-            return Continue(Unrecorded.FILE_IS_FREE)
+            return Continue(Unrecorded.NO_RULE)
         try:
             caller = Caller(request.tid, request.process.pid, self._view, may_wait=may_wait)
             first, *others = [_Lookup(caller, call, each).find() for each in call.names]
@@ -120,7 +120,7 @@ class Files:
         except OSError as refusal:
             return would_fail(refusal.errno or errno.EBADF)
         if not first.path.startswith("/"):
-            return Continue(Unrecorded.FILE_IS_FREE)  # a pipe or the like, by a link of /proc
+            return Continue(Unrecorded.NO_RULE)  # a pipe or the like, by a link of /proc
         return _touched(call, request.notification[6:], first, *others)
 
     def facts(self, request: Request, aim: FileAim) -> FileFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from sigwrap.kernel.ptrace import Gone
 from sigwrap.kernel.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.record.recordings import Recordings
 from sigwrap.session import effects
-from sigwrap.session.effects import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
+from sigwrap.session.effects import UnknownCall, refuse, refuse_unknown
 from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Performer, Request
 from sigwrap.session.walls import Walls
@@ -84,14 +85,17 @@ class Mediation:
         except Exception as bug:  # deny this request, and go on with the run
             process = caller or _unknown_process(notification.tid)
             error = f"{type(bug).__name__}: {bug}"
-            self._run(notification, process, refuse_failed(error, process.comm))
+            payload = {"error": error, "comm": process.comm, "answered": False}
+            self._run(notification, process, refuse("mediation_failed", payload))
 
     def _refuse_unmediated(self, notification: Notification, caller: Process | None) -> None:
         if caller is None:
             # It ended while it waited. If it still waits, it is not in the tree.
             self._refuse(notification, caller, "not in this session's process tree")
         elif notification.arch == calls.X86_64 and notification.number & calls.X32_BIT:
-            self._run(notification, caller, refuse_x32(notification.number, caller.comm))
+            number = notification.number & ~calls.X32_BIT
+            payload = {"syscall_number": number, "comm": caller.comm}
+            self._run(notification, caller, refuse("abi_refused", payload, errno.ENOSYS))
         else:
             self._refuse(notification, caller, "sigwrap does not handle this call")
 

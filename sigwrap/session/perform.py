@@ -31,7 +31,6 @@ from sigwrap.session.effects import (
     Continue,
     ContinueFork,
     ContinueToChildren,
-    ContinueWatched,
     Effect,
     EndRun,
     Fail,
@@ -51,9 +50,8 @@ from sigwrap.session.effects import (
     Tell,
     Turn,
     Unrecorded,
-    VerifyThenContinue,
     WouldWait,
-    refuse_switched_off,
+    refuse,
 )
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Lane, Late, Outcome, Raised
@@ -76,19 +74,9 @@ _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
     Unrecorded.ONLY_ASKS: frozenset({Continue, Succeed}),
     Unrecorded.STAYS_INSIDE: frozenset({Continue, Succeed, SetAsync, SetForeground}),
     Unrecorded.RULE_IS_UNLOGGED: frozenset(
-        {
-            Continue,
-            ContinueToChildren,
-            Fail,
-            Succeed,
-            Send,
-            SetOwner,
-            SetAsync,
-        }
+        {Continue, ContinueToChildren, Fail, Succeed, Send, SetOwner, SetAsync}
     ),
-    Unrecorded.MOUNT_IS_FREE: frozenset({Continue}),
-    Unrecorded.FILE_IS_FREE: frozenset({Continue}),
-    Unrecorded.FORK_IS_FREE: frozenset({ContinueFork}),
+    Unrecorded.NO_RULE: frozenset({Continue, ContinueFork}),
 }
 
 
@@ -224,7 +212,9 @@ class Performer:
     def begin(self, request: Request) -> None:
         if self._grants_nothing:
             request.steps.close()
-            request.steps = refuse_switched_off(request.process.comm)
+            reason = "builtin:killswitch: the kill switch is on"
+            refusal = {"comm": request.process.comm, "reason": reason}
+            request.steps = refuse("call_refused", refusal)
         self._perform(request, None)
 
     def leave_to_the_kernel(self, notification_id: int) -> None:
@@ -233,7 +223,7 @@ class Performer:
 
     def resume(self, request: Request, reply: object) -> None:
         """Give a paused mediator the reply that it waits for."""
-        if self._is_refused(request):
+        if self._grants_nothing and not request.is_answered:
             self.finish(request)
         elif not request.is_over:
             self._perform(request, reply)
@@ -247,9 +237,6 @@ class Performer:
         """Wake the request later, and return PAUSED for its handler."""
         self._loop.call_at(deadline_s, self.wake, request, reply)
         return PAUSED
-
-    def _is_refused(self, request: Request) -> bool:
-        return self._grants_nothing and not request.is_answered
 
     def broke(self, request: Request, bug: Exception) -> None:
         """End a request for a bug of sigwrap's own in what its mediator waits for."""
@@ -324,7 +311,7 @@ class Performer:
 
     def _have_done(self, request: Request, job: InWorker) -> None:
         def finished(outcome: Outcome) -> None:
-            if self._is_refused(request):
+            if self._grants_nothing and not request.is_answered:
                 self.finish(request)
             if not request.is_over:
                 self._perform(request, outcome, job.then)
@@ -422,7 +409,7 @@ class Performer:
     def let_go_on(
         self,
         request: Request,
-        effect: Continue | VerifyThenContinue | ContinueWatched | ContinueFork | ContinueToChildren,
+        effect: Effect,
         unrecorded: Unrecorded | None = None,
     ) -> None:
         """Let the kernel go on with the call: for handlers that do more than answer."""

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from sigwrap.bare import TYPE_CHECKING, Counter, Enum
+from sigwrap.bare import TYPE_CHECKING, Counter
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.log.writer import PendingRow, SessionLog
@@ -108,11 +108,10 @@ class Recorder:
     def _has_room(self, type_name: str) -> bool:
         budget = self.budget
         while mark := budget.passed(self.log.size):  # limit_near itself may fill the log
-            match mark:
-                case Mark.HALF:
-                    self._is_half_full()
-                case Mark.FULL:
-                    self._is_full()
+            if mark == "half":
+                self._is_half_full()
+            else:
+                self._is_full()
         if budget.admits(self.log.size, type_name):
             return True
         if not budget.ends_run:
@@ -137,7 +136,8 @@ class Recorder:
             self.tell(self.why_not)
             if self._session is not None:
                 self._reached = LimitReached("log_size", maximum, why, self.log.size)
-                self._session.log_is_full(self._reached)
+                # Not in the middle of a request.
+                self._session.loop.call_in(0, self._session.ending.on, self._reached)
             return
         self._report_denials(f"{why}; sigwrap now denies every exec and signal")
         payload: Payload = {
@@ -240,28 +240,23 @@ _BEYOND = frozenset(
 _LEAST_BEYOND_BYTES = 1 << 20
 
 
-class Mark(Enum):
-    HALF = "half"
-    FULL = "full"
-
-
 class LogBudget:
     def __init__(self, maximum: int, *, ends_run: bool) -> None:
         """Set the limit in bytes; 0 sets none. A full log ends the run, or denies everything."""
         self.maximum = maximum
         self.ends_run = ends_run
         self.next_mark = (maximum + 1) // 2 or sys.maxsize
-        self._marks = [Mark.HALF, Mark.FULL]
+        self._marks = ["half", "full"]
         self._beyond = maximum + max(maximum // 16, _LEAST_BEYOND_BYTES)
 
-    def passed(self, size: int) -> Mark | None:
+    def passed(self, size: int) -> str:
         """Return the mark that this size has passed, once; a full log is not also half full."""
         if not self._marks or size < self.next_mark:
-            return None
+            return ""
         self.next_mark = self.maximum
         if size >= self.maximum:
             self._marks.clear()
-            return Mark.FULL
+            return "full"
         return self._marks.pop(0)
 
     def admits(self, size: int, event: str) -> bool:

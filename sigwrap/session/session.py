@@ -22,7 +22,6 @@ from sigwrap.events import Payload
 from sigwrap.exec.facts import exit_payload
 from sigwrap.front.messages import BEATS_EVERY_S, Channel
 from sigwrap.kernel.process import oom_kills, used_up_cpu_limit
-from sigwrap.kernel.seccomp import Listener
 from sigwrap.kernel.signals import SignalFd
 from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
@@ -153,17 +152,14 @@ class Session:
         if listener is None or mediation is None:
             return
         if not happened & select.EPOLLIN:  # the last process under the filter is gone
-            self._close_listener(listener)
+            self.loop.unwatch(listener.fd)
+            listener.close()
             return
         notification = mediation.receive()
         if notification is not None:
             mediation.answer(notification)
             if mediation.execs.tracer.holds(notification.tid):
                 self.children.await_exec_stop()
-
-    def _close_listener(self, listener: Listener) -> None:
-        self.loop.unwatch(listener.fd)
-        listener.close()
 
     def _on_launch_result(self, _happened: int) -> None:
         channel = self.facts.launched.channel
@@ -237,15 +233,6 @@ class Session:
         """Pids of commands that get each signal from their stubs."""
         running = {} if self.mediation is None else self.mediation.recordings.running
         return frozenset(each.command.pid for each in running.values())
-
-    def interrupt(self, source: str) -> None:
-        """An agent's SIGINT: the front process decides, and a stopped one can't."""
-        self.job_control.wake_front()
-        self.front.interrupt(source)
-
-    def log_is_full(self, reached: LimitReached) -> None:
-        """End the run, but not in the middle of a request."""
-        self.loop.call_in(0, self.ending.on, reached)
 
     def process_ended(self, process: Process, wait_status: int | None) -> None:
         """`wait_status`: as wait(2) has it, where it is known."""

@@ -263,9 +263,7 @@ ALLOWED: dict[Unrecorded, set[type]] = {
     Unrecorded.ONLY_ASKS: {Continue, Succeed},
     Unrecorded.STAYS_INSIDE: {Continue, Succeed},
     Unrecorded.RULE_IS_UNLOGGED: {Continue, Succeed, Fail},
-    Unrecorded.MOUNT_IS_FREE: {Continue},
-    Unrecorded.FORK_IS_FREE: set(),
-    Unrecorded.FILE_IS_FREE: {Continue},
+    Unrecorded.NO_RULE: {Continue},
 }
 
 
@@ -287,7 +285,7 @@ def test_each_reason_to_record_nothing_is_good_for_its_answers_only(
         (Send(TARGET, 9), Unrecorded.REACHES_NOBODY, False),
         (SetOwner(None), None, False),
         (SetOwner(None), Unrecorded.REACHES_NOBODY, True),
-        (ContinueFork(BASH), Unrecorded.FORK_IS_FREE, True),
+        (ContinueFork(BASH), Unrecorded.NO_RULE, True),
         (ContinueFork(BASH), Unrecorded.NOTHING_HAPPENS, False),
         (VerifyThenContinue(WhichImage.ASKED), None, False),
         (VerifyThenContinue(WhichImage.ASKED), Unrecorded.RULE_IS_UNLOGGED, False),
