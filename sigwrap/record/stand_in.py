@@ -36,6 +36,7 @@ from sigwrap.record.frames import (
     count_of,
     frame,
     receive,
+    send,
     status_of,
 )
 from sigwrap.text import bounded, printable
@@ -186,7 +187,7 @@ class StandIn:
         if 0 in ready and self._exit is None:
             self._take_input()
         if self._to_send:
-            self._send()
+            send(self._supervisor, self._to_send)
         self._let_go_of_the_done()
 
     # Frames
@@ -230,16 +231,6 @@ class StandIn:
                 self._exit = NOT_EXECUTABLE
                 return
         raise Lost("the supervisor is gone")
-
-    def _send(self) -> None:
-        try:
-            sent = self._supervisor.send(self._to_send, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-        except BlockingIOError:
-            return
-        except OSError:
-            self._to_send.clear()  # its last frames are still to be read
-            return
-        del self._to_send[:sent]
 
     # Streams
 
