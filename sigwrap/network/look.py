@@ -257,8 +257,7 @@ def _of_held(found: SocketCall, held: int) -> SocketFacts:
     except OSError as refusal:  # another thread has replaced it
         return SocketFacts(found, would_fail(refusal.errno or errno.ENOTSOCK), held=held)
     if found.address is not None:
-        meant = concrete(found.address, kind, lambda: duplicate.own_address(held))
-        found = found._replace(address=meant)
+        found = found._replace(address=concrete(found.address, kind))
     looked = SocketFacts(found, Reach(Unrecorded.REACHES_NOBODY), kind, held)
     is_listening = found.syscall == "listen"
     address = duplicate.own_address(held) if is_listening else found.address
