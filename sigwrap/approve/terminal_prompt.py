@@ -168,7 +168,7 @@ class TerminalPrompt:
 
     def _ask_or_make_way(self) -> None:
         if self.not_here:
-            self._approvals.search_typist()
+            self._approvals.approvers.search_again_if_due()
         if self.not_here:
             self._name_the_command()
             return

@@ -570,7 +570,7 @@ class Performer:
                 text,
                 lambda _outcome: None,
                 spares_screens=True,
-                spares_ours=self._approvals.are_on_terminal,
+                spares_ours=self._approvals.approvers.can_show,
             )
         return PAUSED
 
