@@ -15,8 +15,7 @@ from sigwrap.approve.control_socket import ControlSocket
 from sigwrap.approve.terminal_prompt import TerminalPrompt
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.kernel import procfs
-from sigwrap.kernel.peer import Peer, carries_more_filters_than_us
-from sigwrap.kernel.sockets import listening_at, peer_of
+from sigwrap.kernel.peer import Peer, carries_more_filters_than_us, listening_at, peer_of
 from sigwrap.session.settings import ApprovalMode as Mode
 
 if TYPE_CHECKING:

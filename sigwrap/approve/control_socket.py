@@ -32,8 +32,7 @@ from sigwrap.approve.control_protocol import (
 from sigwrap.bare import TYPE_CHECKING, socket
 from sigwrap.errors import StoreError
 from sigwrap.kernel.descriptors import let_go, refuse_descriptors
-from sigwrap.kernel.peer import Peer, examine
-from sigwrap.kernel.sockets import file_of, named
+from sigwrap.kernel.peer import Peer, examine, file_of, named
 from sigwrap.log.folder import Interfered, new_name, private_folder
 from sigwrap.session.loop import Loop
 

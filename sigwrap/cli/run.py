@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator, Mapping
 
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.errors import (
     COMMAND_ENDED,
@@ -20,10 +21,12 @@ from sigwrap.front.process import run_before_supervisor
 from sigwrap.kernel import limits, procfs, signals
 from sigwrap.kernel.descriptors import close_all_but, require_enough, reserve_standard_streams
 from sigwrap.outcomes import counted
-from sigwrap.session.run import Ended, run_session
 from sigwrap.session.settings import BELL, Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
+
+if TYPE_CHECKING:
+    from sigwrap.session.run import Ended
 
 # Reasons that an earlier line has already given.
 _SAID_BEFORE = (
@@ -88,6 +91,9 @@ def _supervise(
     front_pid: int,
     waited_for_pid: int,
 ) -> int:
+    # Only the supervisor needs it: the front process has forked by now.
+    from sigwrap.session.run import run_session
+
     ended = run_session(
         settings,
         inherited,

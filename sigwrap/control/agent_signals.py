@@ -84,16 +84,10 @@ class AgentSignals:
             return None
         return Standstill(self._stopped_by, time.monotonic() - self._stopped_s, self._turns.held)
 
-    def send(self, signal: AgentSignal, source: str, reason: str) -> Outcome:
-        return self._send(signal, source, reason).outcome
-
-    def note(self, signal: AgentSignal, source: str, reason: str) -> None:
-        """Send a signal without the one that the policy sends after it."""
-        self._send(signal, source, reason, escalates=False)
-
-    def _send(
+    def send(
         self, signal: AgentSignal, source: str, reason: str, *, escalates: bool = True
     ) -> Sent:
+        """Send a signal, and after it the one that the policy wants, unless it doesn't escalate."""
         self._begin_action()
         sent = self._dispatcher.queue(signal, source, reason, escalates=escalates)
         self._carefully(self._dispatcher.deliver, signal)
@@ -117,6 +111,7 @@ class AgentSignals:
         if self._action is None and self._turns.in_flight and self._dispatcher.may_act:
             action = self._action = self._dispatcher.action()
             action.__enter__()
+            self._turns.is_end_awaited = True
             self._end_action_after(_ACTIONS_END_WITHIN_S, action)
 
     def no_exec_in_flight(self) -> None:
@@ -125,11 +120,12 @@ class AgentSignals:
             self._end_action_after(0, self._action)
 
     def _end_action_after(self, seconds: float, action: Scope) -> None:
-        self._loop.call_at(time.monotonic() + seconds, lambda: self._end_action(action))
+        self._loop.call_in(seconds, self._end_action, action)
 
     def _end_action(self, action: Scope) -> None:
         if self._action is action:
             self._action = None
+            self._turns.is_end_awaited = False
             self._carefully(action.__exit__, None)
 
     # One signal
@@ -189,7 +185,8 @@ class AgentSignals:
             case Effect.INTERRUPT:
                 self._freezing.let_run()
                 self._recorder.tell(f"interrupted by {_from(info)}")
-                self._session.interrupt(_source(info))
+                self._session.job_control.wake_front()  # which decides, and can't while stopped
+                self._session.front.interrupt(_source(info))
             case Effect.TERMINATE:
                 is_for_budget = root.signal is AgentSignal.SIGBUDGET
                 if not (is_for_budget and self._is_for_limit):
@@ -239,7 +236,7 @@ class AgentSignals:
                 "typed", "the session may have typed this itself: send it from another terminal"
             )
         source = f"uid {peer.uid}, pid {peer.pid}"
-        return self._reply(self._send(signal, source, masked_text(reason)))
+        return self._reply(self.send(signal, source, masked_text(reason)))
 
     def _outcome_of(self, sequence: int) -> ControlReply:
         sent = self._dispatcher.find(sequence)
@@ -346,7 +343,7 @@ class ToolCalls:
             if found is not None:
                 self._recorder.record(EVENT, *found)
         self._loop.unwatch(self._end.fileno())
-        self._loop.call_at(time.monotonic() + _PAUSE_S, self._go_on)
+        self._loop.call_in(_PAUSE_S, self._go_on)
 
     def _go_on(self) -> None:
         if self._end is not None:

@@ -1,18 +1,14 @@
-/* Execs of plain files that have run before.
+/* The fast path of execs: plain files that have run before.
 
-   This is the mechanical part of an exec, and nothing else: it receives a request, gathers the
-   facts, and looks them up among those that were let through. What isn't there is judged by
-   exec/repeated.py, where the file is a plain one that has run before; whatever is unusual
-   is left to the long way: serve() returns, and says what it has received. So nothing is judged
-   here.
+   The extension receives a request, gathers its facts, and looks them up among those that may run.
+   It judges nothing: exec/repeated.py does, if the facts are new. For everything unusual, serve()
+   returns, and hands the request to the slow path.
 
-   What may go on is seized, recorded, let go on, compared at its exec stop and released, with the
-   same calls and the same comparison as on the long way (exec/verify.py,
-   exec/verify.py). As long as nothing else happens, it stays in here: what an exec costs is
-   memory that the processor has forgotten, so little is touched. The ends of processes are taken
-   when the next request comes, or after a moment of quiet; no pid is looked up before.
+   An exec that may run is seized, recorded, answered, compared at its exec stop and released, with
+   the same calls as on the slow path (exec/verify.py). serve() returns when anything else happens:
+   most of what an exec costs is memory that the processor's caches have lost, so it touches little.
 
-   Built against the limited API, so one file is good for every Python from 3.11 on. */
+   Built for the limited API: one file serves every Python since 3.11. */
 
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
@@ -50,15 +46,14 @@
 #define SEIZED (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
 #define ALL_CHILDREN (WNOHANG | WUNTRACED | WCONTINUED | __WALL)
 
-#define STATX_FLAGS 0x4000 /* AT_STATX_DONT_SYNC: what is known of it, without asking who serves it */
+#define STATX_FLAGS 0x4000 /* AT_STATX_DONT_SYNC: only what the kernel knows */
 #define NO_MAGIC_LINKS 0x02
 #define CACHED 0x20
 #define DISCONNECTED 0x4
 
-#define MOST_SEEN 512
 #define MOST_ROWS 256
 #define MOST_WORDS 64
-#define MOST_WAITED 64 /* session/children.py has the same, and looks for more where there are so many */
+#define MOST_WAITED 64 /* as in session/children.py, which then looks for more */
 #define LONGEST_WORD 1024
 #define LONGEST_ROW 12288
 #define QUIET_MS 2
@@ -79,7 +74,7 @@ typedef struct {
     Image image;
 } Stat;
 
-/* A process that was first seen here, until serve() returns. */
+/* A process that serve() has seen first, until it returns. */
 typedef struct {
     int pid, ppid, below, depth, pidfd, has_ended, comm_length;
     uint64_t start;
@@ -95,12 +90,12 @@ typedef struct {
     int path_length, real_length, cwd_length, words_length;
 } Facts;
 
-/* What an entry of the remembered execs holds, in this order: repeated.py makes it. */
+/* The items of an entry, which repeated.py makes. */
 enum { EVENT, BEFORE_PPID, AFTER_PPID, AFTER_BELOW, EXIT_AFTER_PPID, BUDGET };
 
-/* What serve() says: go on as usual; a request is left to the long way; the end of somebody has to
-   be dealt with before the request is looked at; an exec was let go on and isn't over; one was
-   refused, for the log can't be written; requests can't be received. */
+/* What serve() returns: nothing to do; a request for the slow path; a request that comes after ends
+   of processes; an exec that goes on and is not over; one that it has refused because the log can't
+   be written; an error of the listener. */
 enum { QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, BROKEN };
 
 static int listener, journal, child_signals, proc, first_left_to_others;
@@ -112,7 +107,7 @@ static PyObject *judge, *is_missing, *place_of_child; /* methods of repeated.py 
 
 static struct seccomp_notif request;
 static Facts facts;
-static Seen seen[MOST_SEEN];
+static Seen seen[MOST_ROWS + 1]; /* each exec adds a row */
 static int seen_count;
 
 /* Rows of the log */
@@ -281,10 +276,10 @@ static int read_stat(int pid, Stat *found)
         case 46: found->arguments_end = value; break;
         }
     }
-    return found->image.stack != 0; /* 0: it has no image, or it may not be read */
+    return found->image.stack != 0; /* 0: no image, or not readable */
 }
 
-/* `size` bytes, or up to the end of what is mapped: each page is asked for by itself. */
+/* Read `size` bytes, or up to an unmapped page: each page is a part of its own. */
 static ssize_t read_memory(int pid, uint64_t address, void *into, size_t size)
 {
     struct iovec local = {into, size}, pages[8];
@@ -299,7 +294,7 @@ static ssize_t read_memory(int pid, uint64_t address, void *into, size_t size)
     return process_vm_readv(pid, &local, 1, pages, count, 0);
 }
 
-/* The length of the string, without its NUL; -1 where it isn't there or too long. */
+/* Return the length of a string without its NUL, or -1 if it is unreadable or too long. */
 static int read_string(int pid, uint64_t address, char *into, size_t most)
 {
     size_t length = 0;
@@ -337,12 +332,12 @@ static void answer(int error)
 {
     struct seccomp_notif_resp response = {
         .id = request.id, .error = -error, .flags = error ? 0 : FLAG_CONTINUE};
-    ioctl(listener, SEND, &response); /* fails where nobody waits any more */
+    ioctl(listener, SEND, &response); /* fails if the caller waits no more */
 }
 
 /* Ends */
 
-static PyObject *ended; /* pidfds that were not first seen here */
+static PyObject *ended; /* pidfds of other processes */
 
 static int write_exit(Seen *process, int status)
 {
@@ -359,7 +354,8 @@ static int write_exit(Seen *process, int status)
     return write_row(&row, exit_event, process->pid, time_ns);
 }
 
-/* By a signal, not yet reaped, or the log can't be written: that is left to the long way. */
+/* Return 0, for the slow path, if a signal has ended it, it is not reaped yet, or the log can't be
+   written. */
 static int has_ended_here(Seen *process)
 {
     uint64_t info[8] = {PIDFD_INFO_EXIT};
@@ -395,7 +391,7 @@ static void take_ends(int ends)
 
 /* One exec */
 
-/* As we see it, by what the kernel's caches know, and without the links of /proc. */
+/* Open a path as sigwrap sees it, from the kernel's caches, without the links of /proc. */
 static int open_at_once(const char *path, uint64_t flags)
 {
     struct {
@@ -407,8 +403,8 @@ static int open_at_once(const char *path, uint64_t flags)
 /* Return whether the file that sigwrap does not find is missing for the caller as well. */
 static int is_missing_for_it(int pid, int error)
 {
-    PyObject *found =
-        PyObject_CallFunction(is_missing, "iy#i", pid, facts.path, (Py_ssize_t)facts.path_length, error);
+    Py_ssize_t length = facts.path_length;
+    PyObject *found = PyObject_CallFunction(is_missing, "iy#i", pid, facts.path, length, error);
     int is_so = found == Py_True;
     Py_XDECREF(found);
     PyErr_Clear(); /* the slow path comes upon the same error */
@@ -423,7 +419,8 @@ static Seen *seen_here(int pid)
     return NULL;
 }
 
-/* Without randomization, and of 32 bits, others can have the same: lineage.py, is_repeatable. */
+/* Return whether others can have the same image, as in session/lineage.py: without address
+   randomization, and of 32 bits. */
 static int is_repeatable(const Image *image)
 {
     return image->stack > 0x7FFFFFFFF000 - (8 << 20) || image->stack < 0x100000000;
@@ -435,8 +432,7 @@ typedef struct {
     int siblings, processes; /* known ones that are alive, without the caller */
 } Whereabouts;
 
-/* The place of a child that `parent_of` finds below a process from before, or that was forked from
-   one of these. */
+/* Return the place of a process that has made no exec since its fork. */
 static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
 {
     Whereabouts found = {-1, 0, 0, PyDict_Size(by_pid)};
@@ -459,7 +455,7 @@ static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
     return found;
 }
 
-/* policy/judge/rules.py, exceeded; what the limits say of the depth is remembered. */
+/* As in policy/judge/rules.py; the entry covers the depth. */
 static int is_too_crowded(const Whereabouts *where)
 {
     return (most_children && where->siblings > most_children) ||
@@ -487,7 +483,7 @@ static PyObject *find(PyObject *remembered, const Stat *stat, int depth, int fd,
     return entry;
 }
 
-/* So many more may be let through before somebody who counts has to look: agent/watches.py. */
+/* Take one from the number of execs that agent/watches.py needs not see as they come. */
 static int is_within_budget(PyObject *entry)
 {
     PyObject *budget = PyList_GetItem(entry, BUDGET);
@@ -524,8 +520,7 @@ static int write_exec(PyObject *entry, int ppid, const Whereabouts *where, uint6
     return write_row(&row, event, request.pid, time_ns);
 }
 
-/* Whether it stands at its exec stop within a moment; `status` is what wait(2) says, -1 where it
-   has nothing yet. */
+/* Return whether it comes to its exec stop in time. `status`: the result of wait(2), or -1. */
 static int has_stopped_at_exec(int pid, int *status)
 {
     uint64_t until_ns = now_ns(CLOCK_MONOTONIC) + EXEC_STOP_COMES_WITHIN_NS;
@@ -543,7 +538,7 @@ static int has_stopped_at_exec(int pid, int *status)
     }
 }
 
-/* exec/verify.py, difference: the file, the arguments, the root. */
+/* As `difference` in exec/verify.py: the file, the arguments, the root. */
 static int is_as_judged(int pid, const Place *image, Stat *now)
 {
     char arguments[LONGEST_ROW];
@@ -577,7 +572,7 @@ static void note_run(Seen *process, PyObject *entry, const Image *image)
     process->entry = entry;
 }
 
-/* Everything up to the answer can be left to the long way: nothing has happened yet. */
+/* Up to the answer, the slow path can take over: nothing has happened yet. */
 static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int ends)
 {
     uint64_t since_ns = now_ns(CLOCK_MONOTONIC);
@@ -600,7 +595,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     PyObject *path = PyBytes_FromStringAndSize(facts.path, facts.path_length);
     int is_known = path && PyDict_Contains(paths, path) == 1;
     Py_XDECREF(path);
-    if (!is_known || seen_count == MOST_SEEN)
+    if (!is_known)
         return is_over(-1, fd);
 
     Seen *process = seen_here(pid);
@@ -608,7 +603,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     if (process) {
         for (int at = 0; at < seen_count; at++)
             if (seen[at].ppid == pid && &seen[at] != process)
-                return is_over(-1, fd); /* its children are of what it ran before */
+                return is_over(-1, fd); /* its children have its earlier program */
     } else {
         PyObject *number = PyLong_FromLong(pid);
         int is_of_old = PyDict_Contains(by_pid, number);
@@ -649,11 +644,11 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     if (!entry || written_bytes + LONGEST_ROW > room || !is_within_budget(entry))
         return is_over(pidfd, fd);
 
-    /* What was read is the caller's own: it still waits. */
+    /* If the caller still waits, what was read is its own. */
     if (ioctl(listener, ID_VALID, &request.id) < 0 || ptrace(PTRACE_SEIZE, pid, 0, SEIZED) < 0)
         return is_over(pidfd, fd);
     int is_written = write_exec(entry, before.ppid, &where, since_ns);
-    ptrace(PTRACE_INTERRUPT, pid, 0, 0); /* it stops where the kernel refuses the exec as well */
+    ptrace(PTRACE_INTERRUPT, pid, 0, 0); /* so that it stops also if the kernel refuses the exec */
     answer(is_written ? 0 : EACCES);
 
     if (!process) {
@@ -690,12 +685,12 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
         return HELD;
     }
     note_run(process, entry, &after.image);
-    ptrace(PTRACE_DETACH, pid, 0, 0); /* fails where it was killed out of its stop */
+    ptrace(PTRACE_DETACH, pid, 0, 0); /* fails if it was killed at its stop */
     close(fd);
     return QUIET;
 }
 
-/* What wait(2) reports of others: left to the long way. */
+/* Collect what wait(2) reports of others, for the slow path. */
 static void take_children(PyObject *waited)
 {
     struct signalfd_siginfo signals[32];
@@ -812,7 +807,7 @@ static PyObject *serve(PyObject *module, PyObject *args)
     }
     int is_asked = outcome != QUIET && outcome != BROKEN;
     if (PyErr_Occurred())
-        PyErr_Clear(); /* of memory: what is missing in a list shows in the figures */
+        PyErr_Clear(); /* out of memory: an item is missing in a list */
     return Py_BuildValue("(iy#y#LKNNNNNNO)", outcome, (char *)&request,
                          (Py_ssize_t)(is_asked ? sizeof request : 0), (char *)head, (Py_ssize_t)32,
                          (long long)written_bytes, (unsigned long long)written_ns, rows, processes,
@@ -837,8 +832,8 @@ static PyObject *set_up(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
-    {"set_up", set_up, METH_VARARGS, "The descriptors and figures of a session."},
-    {"serve", serve, METH_VARARGS, "Answers requests for as long as it can; see repeated.py."},
+    {"set_up", set_up, METH_VARARGS, "Set up a session."},
+    {"serve", serve, METH_VARARGS, "Answer requests for as long as possible."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -26,18 +26,6 @@ QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, BROKEN = range(6)
 LONGEST_LINE = 8192  # a row of the log; a longer one is cut (log/codec.py)
 
 
-class Facts(NamedTuple):
-    """The facts of an exec that the extension has gathered: the key of its entry."""
-
-    path: bytes  # as the caller wrote it
-    real: bytes
-    cwd: bytes
-    comm: bytes
-    line: bytes  # the arguments, each with its NUL
-    depth: int
-    state: tuple[Any, ...]  # State, of the file
-
-
 class SeenProcess(NamedTuple):
     """A process that the extension saw first."""
 

@@ -1,16 +1,12 @@
-"""What is in a file that an exec would run: how it begins, the interpreter that a script names, the
-loader that an ELF file names, and its digest."""
+"""What is in a file that an exec would run: how it begins, the interpreter that a script names, and
+its digest; and where the exec would run."""
 
 from __future__ import annotations
 
 import _thread
-import ctypes
 import errno
-import mmap
 import os
 import select
-import stat
-import struct
 import time
 from collections.abc import Sequence
 
@@ -27,7 +23,6 @@ from sigwrap.kernel.file_state import (
     unescaped,
 )
 from sigwrap.kernel.paths import Caller, MayWait, path_of
-from sigwrap.machine import IS_AARCH64
 from sigwrap.session.effects import NOWHERE, Whereabouts
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
@@ -37,7 +32,7 @@ _READ_AT_ONCE_BYTES = 1 << 18
 _KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
 
-LEASED = "another process holds a lease on the file"
+_LEASED = "another process holds a lease on the file"
 
 HEADER_BYTES = 256  # BINPRM_BUF_SIZE
 MAX_INTERPRETERS = 5  # the kernel refuses a sixth with ELOOP
@@ -55,13 +50,6 @@ USUAL_LOADERS = frozenset(
         b"/lib/ld-musl-aarch64.so.1",
     }
 )
-_PT_INTERP = 3
-_PATH_MAX = 4096
-_MACHINE_AT = 18
-_NATIVE = b"\xb7\0" if IS_AARCH64 else b"\x3e\0"  # EM_AARCH64, EM_X86_64
-_ELF_READ_AT_ONCE = 4096
-_WIDE = (struct.Struct("<32xQ14xHH"), struct.Struct("<I4xQ16xQ16x"))
-_NARROW = (struct.Struct("<28xI10xHH"), struct.Struct("<II8xI12x"))
 
 _T = TypeVar("_T")
 
@@ -117,18 +105,13 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
     except PermissionError:
         return None
     except BlockingIOError as leased:
-        raise MayWait(LEASED) from leased
+        raise MayWait(_LEASED) from leased
     try:
         found = os.read(readable, HEADER_BYTES)
     finally:
         os.close(readable)
     _headers.keep(state, found)
     return found
-
-
-def await_lease(fd: int) -> None:
-    """Make the kernel break the lease: its holder has 45 s to give it up."""
-    os.close(reopen(fd, may_wait=True))
 
 
 def digest(fd: int) -> str:
@@ -200,97 +183,7 @@ def command_line(argv: Sequence[bytes]) -> bytes:
     return b"\0".join(argv) + b"\0"
 
 
-# ELF files
-
-
-class Loader(NamedTuple):
-    """The loader that an ELF file names: the kernel maps it as well, and starts it."""
-
-    path: bytes  # empty: a usual one, or none
-    may_change: bool  # a process other than root's may write to the ELF file
-
-
-USUAL_OF_ROOT = Loader(b"", may_change=False)
-
-_loaders = KnownByState[Loader]()
-
-
-def elf_loader(fd: int, state: State) -> Loader:
-    """Return the loader of a file that begins with ELF_MAGIC. Raises OSError."""
-    found = _loaders.get(state)
-    if found is None:
-        found = _loader_now(fd)
-        _loaders.keep(state, found)
-    return found
-
-
-def loader_holds(fd: int, found: Loader) -> bool:
-    """Check it at the exec stop, when no process can write to the file any more."""
-    return not found.may_change or _loader_now(fd) == found
-
-
-def is_mapped(pid: int, fd: int) -> bool:
-    """Return whether a process has mapped the file.
-
-    On some file systems /proc/PID/maps shows another device than stat(2). So sigwrap maps the file
-    as well, and compares the two lists.
-    """
-    readable = reopen(fd)
-    try:
-        here = mmap.mmap(readable, 1, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
-    finally:
-        os.close(readable)
-    with here:
-        address = ctypes.addressof(ctypes.c_char.from_buffer(here))
-        places = {place for start, place in _mapped("self") if start == address}
-    return any(place in places for _, place in _mapped(pid))
-
-
-def _mapped(pid: int | str) -> list[tuple[int, tuple[bytes, bytes]]]:
-    """Return the start, and the device and inode, of each mapping."""
-    with os.fdopen(procfs.open_file(f"/proc/{pid}/maps"), "rb") as maps:
-        lines = [line.split(b" ", 5) for line in maps]
-    return [(int(words[0].partition(b"-")[0], 16), (words[3], words[4])) for words in lines]
-
-
-def _loader_now(fd: int) -> Loader:
-    readable = reopen(fd)
-    try:
-        state = os.fstat(readable)
-        path = _named_loader(readable)
-    finally:
-        os.close(readable)
-    is_roots = state.st_uid == 0 and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return Loader(b"" if path in USUAL_LOADERS else path, not is_roots)
-
-
-def _named_loader(fd: int) -> bytes:
-    start = os.pread(fd, _ELF_READ_AT_ONCE, 0)
-    is_native = start[_MACHINE_AT : _MACHINE_AT + 2] == _NATIVE  # the kernel ignores the class byte
-    for header, entry in (_WIDE, _NARROW) if is_native else (_NARROW,):
-        try:
-            headers_at, entry_bytes, count = header.unpack_from(start)
-            if entry_bytes == entry.size:
-                return _named_in(_part(fd, start, headers_at, count * entry.size), entry, fd, start)
-        except (struct.error, OverflowError, OSError):
-            pass  # the file is cut off or broken: the kernel refuses it
-    return b""
-
-
-def _named_in(table: bytes, entry: struct.Struct, fd: int, start: bytes) -> bytes:
-    for kind, offset, size in entry.iter_unpack(table):
-        if kind == _PT_INTERP:
-            return _part(fd, start, offset, min(size, _PATH_MAX)).partition(b"\0")[0]
-    return b""
-
-
-def _part(fd: int, start: bytes, offset: int, size: int) -> bytes:
-    if offset + size <= len(start):
-        return start[offset : offset + size]
-    return os.pread(fd, size, offset)
-
-
-# Find where an exec would run, and whether a file lies where sigwrap's own paths are valid.
+# Where an exec would run, and whether a file lies where sigwrap's own paths are valid
 
 _CHUNK = 1 << 16
 

@@ -28,7 +28,6 @@ from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.rules import Crowd
 from sigwrap.record.recording import Recording
 from sigwrap.record.recordings import Expected
-from sigwrap.session.diagnosis import cut_words
 from sigwrap.session.effects import (
     CannotHold,
     Continue,
@@ -48,10 +47,10 @@ from sigwrap.session.effects import (
     VerifyThenContinue,
     Whereabouts,
 )
-from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.session.lineage import Process, WouldFail, cut_words
 from sigwrap.session.loop import Done, Outcome
 from sigwrap.session.perform import PAUSED, CallerGone, InWorker, Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -148,6 +147,7 @@ class ExecHoldings:
         self.sets_environment = False  # the whole of it, at the exec stop
         self.variables: Variables = ()
         self.holds_secret = False
+        # Takes the pid, and returns why the new image must not run, or "".
         self.at_exec_stop: Callable[[int], str] | None = None
         # For a stub's command
         self.expected: Expected | None = None
@@ -177,7 +177,7 @@ class ExecHoldings:
 
 
 def _let_mount() -> Steps:
-    yield Continue(Unrecorded.MOUNT_IS_FREE)
+    yield Continue(Unrecorded.NO_RULE)
 
 
 class Execs:
@@ -185,11 +185,12 @@ class Execs:
         self._session = session
         self._refused = mediation.refused
         self._performer = performer = mediation.performer
-        watchers = session.watchers
-        self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=watchers.watch_execs)
+        self._watchers = watchers = session.watchers
+        is_watched = watchers.counts_execs or watchers.looks_at_execs
+        self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=is_watched)
         self._counts_crowd = session.policy.limits.count_at_execs
         self._processes = session.processes
-        self._recordings = mediation.recordings
+        self._expected = mediation.recordings.expected
         self.turns = session.turns
         self.tracer: Tracer = Tracer(session, mediation)
         self._traced = TracedExecs(session, mediation)
@@ -220,14 +221,6 @@ class Execs:
     def on_end(self, tid: int) -> None:
         self.tracer.on_end(tid)
         self._traced.on_end(tid)
-
-    def last_denial(self) -> str:
-        """Return the rule of the last denial; empty without one."""
-        return self.mediator.last_denial
-
-    def denied_last(self) -> int:
-        """Return the pid of the process that was last denied; 0 without one."""
-        return self.mediator.denied_last
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self.tracer.take_back(notification):
@@ -260,8 +253,9 @@ class Execs:
             return seen
         held.asked, held.executable = asked, executable = seen
         process = request.process
-        expected = self._recordings.expected_of(process)
-        if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
+        expected = self._expected.get(process.parent) if process.parent else None
+        words = (asked.path, asked.argv, asked.truncated)
+        if expected is not None and words == (expected.path, expected.argv, False):
             held.expected = expected
         refresh_comm(process)
         held.facts = facts = ExecFacts(
@@ -279,7 +273,7 @@ class Execs:
             executable.script_wraps,
         )
         self._performer.check_again(request)
-        self._recordings.forget(process)  # a stub that makes another exec is no stub any more
+        self._expected.pop(process, None)  # a stub that makes another exec is no stub any more
         return facts
 
     def drop(self, seen: Looked) -> None:
@@ -301,13 +295,13 @@ class Execs:
         held: ExecHoldings = request.holdings
         facts, executable = held.facts, held.executable
         assert facts is not None and executable is not None, "looked at before"
-        if not executable.put_off_digests(lambda: self.mediator.look_over(facts)):
+        if not executable.needs_large_digests(lambda: self.mediator.look_over(facts)):
             return True
         held.executable = None  # the worker may still read it when the request is over
 
         def work() -> bool:
             try:
-                executable.take_digests()
+                executable.take_large_digests()
             except OSError:
                 return False
             return True
@@ -370,16 +364,11 @@ class Execs:
         held: ExecHoldings = request.holdings
         tracee = held.tracee
         assert tracee is not None, "held before"
-        if effect.image is Image.ASKED:
-            assert held.executable is not None, "judged before"
-            tracee.judged = held.executable
-            self._becomes_another(request, held.executable.programs[0].argv)
-        else:
-            tracee.judged = held.replacement
-            tracee.variables = held.variables
-            tracee.at_exec_stop = held.at_exec_stop
-            tracee.may_dump_core = not held.holds_secret
-            self._becomes_another(request, (held.name,))
+        judged = held.executable if effect.image is Image.ASKED else held.replacement
+        assert judged is not None, "judged before"
+        tracee.judged = judged
+        is_asked = judged is held.executable
+        self._becomes_another(request, judged.programs[0].argv if is_asked else (held.name,))
         held.is_continued = True
         self.tracer.let_run(tracee, effect)
         return PAUSED

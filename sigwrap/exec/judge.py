@@ -93,13 +93,14 @@ _DIGEST_TAKES_LONG = "computing the digest of such a large file takes too long"
 _NO_APPROVAL_UNREADABLE = (
     "it needs approval, and sigwrap may not read its caller: it could not verify the program"
 )
+_ASKED, _REPLACED = VerifyThenContinue(Image.ASKED), VerifyThenContinue(Image.REPLACEMENT)
 _STUB_COMMAND = "the command that its stub runs"
 _SCRIPTS_KEPT = 256
 
 
 class ExecMediator:
     def __init__(self, engine: Engine, *, is_watched: bool = False) -> None:
-        """Judge by a policy. `is_watched`: report each exec that goes on to the watchers."""
+        """Judge by a policy. `is_watched`: report each exec that may run to the watchers."""
         self._engine = engine
         self._is_watched = is_watched
         self._limits = engine.policy.limits
@@ -148,7 +149,7 @@ class ExecMediator:
 
     def follow(self, facts: ExecFacts, rule: str) -> Steps:
         """Follow an exec that is recorded and answered already."""
-        yield from self._continue(facts, facts.programs[0].path, rule, Image.ASKED)
+        yield from self._continue(facts, facts.programs[0].path, rule, _ASKED)
 
     def look_over(self, facts: ExecFacts) -> None:
         """Judge the exec in every way that it may need: this shows which digests the rules need."""
@@ -167,15 +168,14 @@ class ExecMediator:
                 return
         match decision.action:
             case Action.ALLOW | Action.AUDIT:
-                yield from self._run(facts, decision, _ALLOWED[decision.action])
+                yield from self._run(facts, decision)
             case Action.REDIRECT:
                 yield from self._redirect(facts, decision)
             case Action.APPROVE:
                 if approved is not None and (yield from approved.covers(facts, decision.rule)):
                     reason = f"approved by {approved.by} with {approved.scripts[0]}, which it runs"
                     covered = decision._replace(reason=reason)
-                    id_ = approved.approval_id
-                    yield from self._run(facts, covered, "exec_allowed", approval_id=id_)
+                    yield from self._run(facts, covered, approval_id=approved.approval_id)
                 else:
                     yield from self._ask(facts, decision, asked_before=asked_before)
             case Action.DENY | Action.ABSORB:
@@ -197,7 +197,6 @@ class ExecMediator:
         self,
         facts: ExecFacts,
         decision: Decision,
-        event: str,
         *,
         approval_id: str = "",
         script: Approved | None = None,
@@ -212,25 +211,23 @@ class ExecMediator:
                 payload = exec_payload(facts, decision, verified=facts.readable)
                 if approval_id:
                     payload["approval_id"] = approval_id
+                event = _ALLOWED.get(decision.action, "exec_allowed")  # or it is approved
                 if not (yield from self._recorded(facts, decision, event, payload)):
                     return
                 path = facts.programs[0].path
-                runs = yield from self._continue(facts, path, decision.rule, Image.ASKED)
+                runs = yield from self._continue(facts, path, decision.rule, _ASKED)
                 if runs and script is not None:
                     if len(self._approved_scripts) >= _SCRIPTS_KEPT:
                         del self._approved_scripts[next(iter(self._approved_scripts))]
                     self._approved_scripts[facts.process] = script
-            case Held.BY_ITS_TRACER:
-                yield from self._run_traced(facts, verified=facts.readable)
-            case Held.NO:
-                yield from self._run_traced(facts, verified=False)
-            case CannotHold(may_run=True) if self._engine.lets_everything_run:
-                yield from self._run_traced(facts, verified=False)
-            case CannotHold():
-                traced = Decision(action=Action.DENY, rule="builtin:traced", reason=held.reason)
-                yield from self._deny(facts, traced, traced=True)
             case Held.NOT_DUMPABLE:  # another thread has just made it so
                 yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
+            case CannotHold() if not (held.may_run and self._engine.lets_everything_run):
+                traced = Decision(action=Action.DENY, rule="builtin:traced", reason=held.reason)
+                yield from self._deny(facts, traced, traced=True)
+            case Held.BY_ITS_TRACER | Held.NO | CannotHold():
+                is_watched = held is Held.BY_ITS_TRACER
+                yield from self._run_traced(facts, verified=is_watched and facts.readable)
 
     def _run_traced(self, facts: ExecFacts, *, verified: bool) -> Steps:
         decision = self._judge_as_traced(facts)
@@ -240,8 +237,8 @@ class ExecMediator:
             return
         payload = exec_payload(facts, decision, verified=verified, traced=True)
         if (yield from self._recorded(facts, decision, event, payload)):
-            outcome: ExecOutcome = yield ContinueWatched()
-            yield from self._record_outcome(facts.programs[0].path, decision.rule, outcome)
+            path = facts.programs[0].path
+            yield from self._continue(facts, path, decision.rule, ContinueWatched())
 
     def _run_stub_command(self, facts: ExecFacts, rule: str) -> Steps:
         """Run a stub's command, which was judged when the stub's caller asked for it."""
@@ -252,7 +249,7 @@ class ExecMediator:
             return
         payload = exec_payload(facts, decision, verified=prepared.readable)
         if (yield from self._recorded(facts, decision, "exec_allowed", payload)):
-            yield from self._continue(facts, prepared.path, rule, Image.REPLACEMENT)
+            yield from self._continue(facts, prepared.path, rule, _REPLACED)
 
     def _recorded(
         self, facts: ExecFacts, decision: Decision, event: str, payload: Payload
@@ -266,27 +263,25 @@ class ExecMediator:
             yield TellWatchers(facts, payload["traced"], event == "exec_redirected")
         return True
 
-    def _continue(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
+    def _continue(
+        self, facts: ExecFacts, path: str, rule: str, effect: VerifyThenContinue | ContinueWatched
+    ) -> Judgement:
         """Continue the call, and return whether the program runs."""
-        outcome: ExecOutcome = yield VerifyThenContinue(image)
-        yield from self._record_outcome(path, rule, outcome)
-        if isinstance(outcome, LoadedOther):  # sigwrap kills the process at its exec stop
-            yield from self._tell(facts.process, killed(line_of(facts), outcome.problem))
+        outcome: ExecOutcome = yield effect
+        if isinstance(outcome, KernelRefused):  # the log already says that it may run
+            yield _exec_failed(path, rule, outcome.errno)
+        elif isinstance(outcome, LoadedOther):
+            payload = {
+                "path": path,
+                "reason": outcome.problem,
+                "loaded_path": outcome.path,
+                "loaded_argv": masked(outcome.argv),
+                "rule_name": rule,
+            }
+            yield Record("exec_verification_failed", payload)
+            if isinstance(effect, VerifyThenContinue):  # sigwrap kills it at its exec stop
+                yield from self._tell(facts.process, killed(line_of(facts), outcome.problem))
         return isinstance(outcome, Ran)
-
-    def _record_outcome(self, path: str, rule: str, outcome: ExecOutcome) -> Steps:
-        match outcome:
-            case KernelRefused():  # the log already says that it may run
-                yield _exec_failed(path, rule, outcome.errno)
-            case LoadedOther():
-                payload = {
-                    "path": path,
-                    "reason": outcome.problem,
-                    "loaded_path": outcome.path,
-                    "loaded_argv": masked(outcome.argv),
-                    "rule_name": rule,
-                }
-                yield Record("exec_verification_failed", payload)
 
     # Refusing
 
@@ -380,7 +375,7 @@ class ExecMediator:
             line = printable(f"sigwrap: {facts.programs[0].name}: {decision.message}")
             yield from self._tell(facts.process, line)
         if (yield from _replaced(prepared.path, decision.rule)):
-            yield from self._continue(facts, prepared.path, decision.rule, Image.REPLACEMENT)
+            yield from self._continue(facts, prepared.path, decision.rule, _REPLACED)
 
     def _prepare(
         self, facts: ExecFacts, decision: Decision, effect: Effect, why_not_traced: str
@@ -415,8 +410,7 @@ class ExecMediator:
         if self._last_refusal is not None and self._last_refusal[:2] == asked:
             yield from self._deny_unapproved(facts, decision, self._last_refusal[2])
             return
-        about_loading = decision.rule in self._rules_about_loading
-        ground = yield from read_ground(facts, is_about_loading=about_loading)
+        ground = yield from self._ground(facts, decision.rule)
         if ground.where.traced:
             as_traced = self._judge_as_traced(facts)
             if as_traced.action not in _ALLOWED:  # an approval would change nothing
@@ -437,6 +431,9 @@ class ExecMediator:
             self._last_refusal = (*asked, reason)
             yield from self._deny_unapproved(facts, decision, reason)
 
+    def _ground(self, facts: ExecFacts, rule: str) -> Generator[Effect, Any, Ground]:
+        return read_ground(facts, is_about_loading=rule in self._rules_about_loading)
+
     def _become_stub(self, facts: ExecFacts, path: str, decision: Decision) -> Steps:
         """Turn the caller into a stub, whose own exec waits for the approval."""
         process = facts.process
@@ -449,7 +446,7 @@ class ExecMediator:
             return
         asker = process.comm
         runs = (yield from _replaced(path, decision.rule)) and (
-            yield from self._continue(facts, path, decision.rule, Image.REPLACEMENT)
+            yield from self._continue(facts, path, decision.rule, _REPLACED)
         )
         if runs:
             process.stub_of = asker
@@ -474,8 +471,7 @@ class ExecMediator:
             yield _exec_failed(facts.programs[0].path, decision.rule, now.errno)
             yield Fail(now.errno)
             return
-        about_loading = decision.rule in self._rules_about_loading
-        ground_now = yield from read_ground(now, is_about_loading=about_loading)
+        ground_now = yield from self._ground(now, decision.rule)
         judged = self._judge(now)
         if judged == decision and is_the_same(facts, ground, now, ground_now):
             script = None
@@ -490,9 +486,7 @@ class ExecMediator:
                     environment=(yield ReadEnvironment()),
                 )
             approved = decision._replace(reason=f"approved by {answer.by}")
-            yield from self._run(
-                now, approved, "exec_allowed", approval_id=answer.id, script=script
-            )
+            yield from self._run(now, approved, approval_id=answer.id, script=script)
         elif asked_before and judged.action is Action.APPROVE:
             reason = "request denied: it changed again during the request"
             yield from self._deny_because(now, judged, reason)

@@ -1,11 +1,10 @@
 """The fast path of execs: plain files that have run before.
 
 A file is plain if all its facts follow from its path and state: it is no script, no wrapper, and
-its own user cannot change it. The extension (exec/_repeated.c) gathers the facts of a
-request. If the file is plain, this module judges them once for all requests with the same facts,
-unless a rule asks for a fact that differs each time (exec/repeated.py). Then the extension
-records, answers and verifies the exec as the slow path does. Whatever else happens, this module
-hands the exec over to the mediator and the tracer.
+its own user cannot change it. The extension (exec/_repeated.c) gathers the facts of a request. If
+the file is plain, this module judges them once for all requests with the same facts, unless a rule
+asks for a fact that differs each time. Then the extension records, answers and verifies the exec as
+the slow path does. For everything else, the mediator and the tracer take over.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from sigwrap.exec.compiled import (
     SeenProcess,
     Served,
 )
-from sigwrap.exec.compiled import Facts as Known
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts, exit_payload, nearest_that_ran
 from sigwrap.exec.handler import ExecHoldings
@@ -42,9 +40,8 @@ from sigwrap.log.writer import SessionLog
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
 from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.judge.wrappers import unwrap
-from sigwrap.session.diagnosis import cut_words
 from sigwrap.session.effects import Record
-from sigwrap.session.lineage import Image, Process
+from sigwrap.session.lineage import Image, Process, cut_words
 from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
@@ -79,7 +76,7 @@ class RepeatedExecs:
         self._mediator = execs.mediator
         self._performer = mediation.performer
         self._processes = session.processes
-        self._recordings = mediation.recordings
+        self._expected = mediation.recordings.expected
         self._tracer = execs.tracer
         self._turns = session.turns
         self._watchers = session.watchers
@@ -103,7 +100,7 @@ class RepeatedExecs:
             and self._performer.grants
             and not self._turns.is_closed
             and not may_be_served()
-            and not self._recordings.expects
+            and not self._expected
             and not self._tracer.redirects
             and self._processes.are_all_told_of
             and self._recorder.log.takes_rows
@@ -281,23 +278,26 @@ class RepeatedExecs:
             self._renew_budget(facts)  # it may be used up
 
     def _judge(self, key: tuple[Any, ...], fd: int) -> None:
-        """Judge an exec of a plain file. If it may run, remember the facts."""
-        found = Known(*key)
-        plain = self._plain[found.path]
-        real, argv = os.fsdecode(found.real), tuple(map(os.fsdecode, found.line[:-1].split(b"\0")))
-        if (plain.main.path, plain.state) != (real, State(*found.state)):
-            del self._plain[found.path]  # the path means another file now
+        """Judge an exec of a plain file. If it may run, remember the facts.
+
+        `key`: the facts as the extension has gathered them. `fd`: the file.
+        """
+        called, *names, comm, line, depth, state = key
+        plain = self._plain[called]
+        path, real, cwd = map(os.fsdecode, (called, *names))
+        argv = tuple(map(os.fsdecode, line[:-1].split(b"\0")))
+        if (plain.main.path, plain.state) != (real, State(*state)):
+            del self._plain[called]  # the path means another file now
             return
-        if self._refused is not None and self._refused.suspects(argv, os.fsdecode(found.cwd)):
+        if self._refused is not None and self._refused.suspects(argv, cwd):
             return
-        path, cwd = os.fsdecode(found.path), os.fsdecode(found.cwd)
         main = _asked_by(plain.main._replace(argv=argv), path, fd)
         if unwrap(real.rpartition("/")[2], argv) or unwrap(main.name, argv):
             return
         if "/" not in argv[0] and not in_a_system_folder(path):
             return  # a system command of that name may appear later
-        comm = found.comm.decode("utf-8", "surrogateescape")
-        caller = Process(pid=0, start_time=0, parent=None, ppid=0, depth=found.depth, comm=comm)
+        comm = comm.decode("utf-8", "surrogateescape")
+        caller = Process(pid=0, start_time=0, parent=None, ppid=0, depth=depth, comm=comm)
         facts = ExecFacts(
             caller, "execve", path, cwd, False, (main,), (main,), True, Crowd(0, 0), None
         )
@@ -306,8 +306,8 @@ class RepeatedExecs:
         except AskedAnew:
             if len(self._asking) >= _KEPT:
                 self._asking.clear()
-            self._asking.add(found.path)
-            del self._plain[found.path]
+            self._asking.add(called)
+            del self._plain[called]
             return
         if recorded is not None and is_repeatable(facts, recorded):
             self._remember(key, facts, recorded, plain.image)
@@ -333,7 +333,7 @@ class RepeatedExecs:
             _exit_text_after_ppid(facts.process),
             budget,
             recorded.payload["rule_name"],
-            _Remembered(facts, argv, Known(*key).line, image),
+            _Remembered(facts, argv, key[4], image),
         ]
 
     def _forget_remembered(self) -> None:

@@ -233,14 +233,12 @@ class Replacements:
         held: ExecHoldings = request.holdings
         tracee, asked = held.tracee, held.asked
         assert tracee is not None and asked is not None, "held and prepared before"
-        # If the environment is set at the exec stop, the call itself has an empty one.
-        environment: list[bytes] | None = [] if held.sets_environment else None
         redirection = Redirection(
             request.notification,
             held.path,
             held.replacement_argv,
-            environment,
-            asked.environment_at,
+            # If the environment is set at the exec stop, the call itself has an empty one.
+            0 if held.sets_environment else asked.environment_at,
             held.descriptor,
         )
         request.process.comm_is_current = False
@@ -320,7 +318,7 @@ def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
 
 def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:
     def note(_pid: int) -> str:
-        recordings.expect(stub, expected)
+        recordings.expected[stub] = expected
         return ""
 
     return note

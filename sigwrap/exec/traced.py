@@ -219,7 +219,7 @@ class TracedExecs:
         exec_.is_over = True
         del self._execs[exec_.request]
         if outcome is None:
-            self._performer.drop(exec_.request)
+            self._performer.finish(exec_.request)
         else:
             self._performer.resume(exec_.request, outcome)
         self._turns.give_back(exec_.request.process)

@@ -43,6 +43,7 @@ from sigwrap.session.loop import Done, Late, Outcome, Raised
 from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
+    from sigwrap.exec.handler import ExecHoldings
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
@@ -50,17 +51,7 @@ if TYPE_CHECKING:
 class Tracee:
     """A thread that the supervisor traces, from its notification until its exec is over."""
 
-    __slots__ = (
-        "at_exec_stop",
-        "is_refused",
-        "judged",
-        "may_dump_core",
-        "process",
-        "redirection",
-        "request",
-        "tid",
-        "variables",
-    )
+    __slots__ = ("is_refused", "judged", "process", "redirection", "request", "tid")
 
     def __init__(self, request: Request) -> None:
         self.tid = request.tid
@@ -68,10 +59,6 @@ class Tracee:
         self.request = request
         self.judged: Executable | None = None
         self.redirection: Redirection | None = None
-        self.variables: Variables = ()  # for the new image's environment
-        # Takes the pid, and returns why the new image must not run, or "".
-        self.at_exec_stop: Callable[[int], str] | None = None
-        self.may_dump_core = True
         self.is_refused = False  # by sigwrap, so the log does not say that it goes on
 
 
@@ -152,7 +139,7 @@ class Tracer:
         is_its_turn = self._by_pid.get(tracee.process.pid) is tracee
         if is_its_turn:
             del self._by_pid[tracee.process.pid]
-        self._performer.drop(tracee.request)
+        self._performer.finish(tracee.request)
         if is_its_turn:
             self._turns.give_back(tracee.process)
 
@@ -228,11 +215,13 @@ class Tracer:
 
     def _run_or_kill(self, pid: int, tracee: Tracee, problem: str) -> None:
         """Release the process, or kill it because of `problem`."""
-        if not problem and not tracee.may_dump_core:
+        held: ExecHoldings = tracee.request.holdings
+        if not problem and held.holds_secret:
             problem = keep_from_core(pid)
-        problem = problem or _set_environment(pid, tracee.variables)
-        if not problem and tracee.at_exec_stop is not None:
-            problem = tracee.at_exec_stop(pid)
+        if not problem and held.variables:
+            problem = _set_environment(pid, held.variables)
+        if not problem and held.at_exec_stop is not None:
+            problem = held.at_exec_stop(pid)
         if not problem:
             judged = tracee.judged
             self._processes.loaded(
@@ -286,8 +275,6 @@ def _interrupt(tracee: Tracee) -> None:
 
 
 def _set_environment(pid: int, variables: Variables) -> str:
-    if not variables:
-        return ""
     try:
         add_to_new_image(pid, variables)
     except (OSError, KernelError, Unreadable) as failure:
@@ -308,8 +295,6 @@ def difference(pid: int, judged: Executable) -> str:
             return "the kernel loaded another file"
         if not _matches(pid, judged.command_line, judged.cut):
             return "its arguments changed"
-        if not judged.loader_holds(pid):
-            return "the kernel loaded another interpreter"
         if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
             return "its root directory changed, and it loads libraries from there"
         if judged.readable and not judged.where.holds(pid):

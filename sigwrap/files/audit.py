@@ -25,7 +25,7 @@ from sigwrap.policy.judge.rules import default_of
 from sigwrap.session.effects import Continue, Unrecorded, would_fail
 from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -76,7 +76,7 @@ class _FileCall(NamedTuple):
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether its flags say so. With O_PATH the kernel ignores the flags that would."""
+        """Return whether its flags say so. With O_PATH the kernel ignores the others."""
         return self.opens and (bool(self.flags & os.O_PATH) or not self.flags & calls.O_CHANGES)
 
 
@@ -111,7 +111,7 @@ class Files:
         except OSError as refusal:
             return would_fail(refusal.errno or errno.EPERM)
         if call.changes_nothing:
-            return Continue(Unrecorded.FILE_IS_FREE)
+            return Continue(Unrecorded.NO_RULE)
         try:
             caller = Caller(request.tid, request.process.pid, self._view, may_wait=may_wait)
             first, *others = [_Lookup(caller, call, each).find() for each in call.names]
@@ -120,7 +120,7 @@ class Files:
         except OSError as refusal:
             return would_fail(refusal.errno or errno.EBADF)
         if not first.path.startswith("/"):
-            return Continue(Unrecorded.FILE_IS_FREE)  # a pipe or the like, by a link of /proc
+            return Continue(Unrecorded.NO_RULE)  # a pipe or the like, by a link of /proc
         return _touched(call, request.notification[6:], first, *others)
 
     def facts(self, request: Request, aim: FileAim) -> FileFacts:
@@ -135,7 +135,7 @@ class Files:
 
 
 def _read_call(notification: Notification, syscall: str, *, may_wait: bool) -> _FileCall:
-    """Raises Unreadable, MayWait, and OSError as the kernel fails the call."""
+    """Copy a call. Raises Unreadable, MayWait, and OSError as the kernel fails the call."""
     arguments: tuple[int, ...] = notification[6:]
     flags = resolve = 0
     with Memory(notification.tid, may_wait=may_wait) as memory:
@@ -247,7 +247,7 @@ class _Lookup:
             os.close(held)
 
     def _mode_in(self, folder: int, name: bytes) -> int | None:
-        """None: there is no such name."""
+        """Return the mode of the file, None if there is no such name."""
         if not self._caller.may_wait and not self._caller.is_local(
             self._caller.known_state(folder)
         ):
@@ -258,7 +258,7 @@ class _Lookup:
             return None
 
     def _as_called(self) -> str:
-        """The path as the caller wrote it. OSError if its folder is no open descriptor."""
+        """Return the path as the caller wrote it. Raises OSError if its folder is not open."""
         path = self._path
         if not path.startswith(b"/"):
             held = self._caller.open_folder(self._folder_fd)

@@ -89,7 +89,7 @@ class FileMediator:
             case Touched():
                 decision = self._audits(facts.aim)
                 if decision is None:
-                    yield Continue(Unrecorded.FILE_IS_FREE)
+                    yield Continue(Unrecorded.NO_RULE)
                 else:
                     yield from _record(facts, facts.aim, decision)
             case _:

@@ -115,8 +115,8 @@ class _Places:
     def _told(self, path: str, follows: Follows) -> tuple[str, Parts]:
         """Return the real place of the part before the first glob, and the rest."""
         parts = parts_of(path)
-        told = next((at for at, part in enumerate(parts) if is_glob(part)), len(parts))
-        return self._resolved(f"/{'/'.join(parts[:told])}", follows), parts[told:]
+        plain = next((at for at, part in enumerate(parts) if is_glob(part)), len(parts))
+        return self._resolved(f"/{'/'.join(parts[:plain])}", follows), parts[plain:]
 
     def _resolved(self, path: str, follows: Follows) -> str:
         folder, _, name = path.rpartition("/")

@@ -112,7 +112,7 @@ def run_before_supervisor(
     own_code.import_nothing_more()
     theirs.close()
     release_inherited()
-    libc.set_undumpable()
+    libc.set_dumpable(False)
     interrupts = Interrupts(
         grace_s=grace_s,
         bootloader_pid=bootloader_pid,

@@ -133,7 +133,7 @@ def serve(end: socket.socket, session_id: str, inherited: Inherited) -> NoReturn
 
     close_all_but((0, 1, 2, end.fileno()))
     libc.set_process_name(FORK_SERVER_NAME.encode())
-    libc.set_undumpable()
+    libc.set_dumpable(False)
     restore_signals(inherited)
     _ForkServer(end, session_id).run()
 
@@ -271,7 +271,7 @@ def _exec(call: Call, folder: int, descriptors: list[int], added: dict[bytes, by
             os.dup2(fd, number)
     if call.terminal >= 0:
         fcntl.ioctl(call.terminal, termios.TIOCSCTTY, 0)
-    libc.set_dumpable()  # the supervisor reads the exec's arguments
+    libc.set_dumpable(True)  # the supervisor reads the exec's arguments
     words = tuple(map(os.fsdecode, call.words))
     return exec_command(call.program, words, inherited, added)
 

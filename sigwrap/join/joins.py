@@ -35,7 +35,8 @@ from sigwrap.join.fork_server import (
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import let_go
-from sigwrap.kernel.peer import Peer, Rights
+from sigwrap.kernel.peer import Peer
+from sigwrap.kernel.process import Rights
 from sigwrap.kernel.procfs import link
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.session.settings import RunSettings, differing

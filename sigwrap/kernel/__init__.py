@@ -8,9 +8,8 @@ landlock     the Landlock domain: keeps signals inside, and enforces file rules
 ptrace       stops another thread, reads and changes its registers, and releases it
 restage      puts another command and environment into a caller's own exec
 procfs       /proc below a folder that no process can mount over, and what it shows of a process
-process      how processes end, children, descendants, the end of a whole tree
-peer         which process connected to a socket or sent a signal, and whether to serve it
-sockets      what the kernel tells about sockets: their peers, who listens at a port
+process      ends, children, descendants, the end of a whole tree, pid namespaces, rights
+peer         the process at the other end of a socket or signal; sockets, as the kernel tells them
 memory       strings and arrays of another process
 paths        resolves paths as another process sees them
 file_state   statx(2) of a file without asking its file server; local file systems

@@ -231,7 +231,7 @@ def duplicate(tid: int, fd: int) -> int:
         raise PermissionError(errno.EPERM, "its file system may be slow to answer")
     if _closers.are_all_busy and not _closes_at_once(b"/proc/%d/fd/%d" % (tid, fd)):
         raise PermissionError(errno.EPERM, "too many descriptors are still being closed")
-    found = _duplicate(tid, fd)
+    found = take_descriptor(tid, fd)
     if could_stall(tid, os.getpid(), found):  # another thread has replaced the file
         _closers.close(found)
         raise PermissionError(errno.EPERM, "its file system may be slow to answer")
@@ -241,7 +241,7 @@ def duplicate(tid: int, fd: int) -> int:
 def duplicate_socket(tid: int, fd: int) -> int:
     """Duplicate a descriptor that the caller has checked to be a socket. Raises OSError if another
     thread has replaced it since."""
-    found = _duplicate(tid, fd)
+    found = take_descriptor(tid, fd)
     if kind_of(b"/proc/self/fd/%d" % found)[0] == stat.S_IFSOCK:
         return found
     let_go(found)
@@ -252,13 +252,14 @@ def can_duplicate() -> bool:
     """Return whether pidfd_getfd works: Docker's default profile requires CAP_SYS_PTRACE for it."""
     try:
         with open(os.devnull, "rb") as null:
-            os.close(_duplicate(os.getpid(), null.fileno()))
+            os.close(take_descriptor(os.getpid(), null.fileno()))
     except OSError:
         return False
     return True
 
 
-def _duplicate(tid: int, fd: int) -> int:
+def take_descriptor(tid: int, fd: int) -> int:
+    """Duplicate any descriptor of another thread. Raises OSError."""
     holder = open_thread(tid)
     try:
         return syscall("pidfd_getfd", _SYS_PIDFD_GETFD, holder, fd, 0)

@@ -84,13 +84,9 @@ def set_no_new_privileges() -> None:
     _prctl("PR_SET_NO_NEW_PRIVS", _PR_SET_NO_NEW_PRIVS, 1)
 
 
-def set_undumpable() -> None:
-    """Forbid processes of this user to trace us or to open our /proc/PID/mem and /proc/PID/fd."""
-    _prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, 0)
-
-
-def set_dumpable() -> None:
-    _prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, 1)
+def set_dumpable(value: bool) -> None:
+    """Allow or forbid processes of this user to trace us or to open our /proc/PID/mem and fd."""
+    _prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, value)
 
 
 def set_process_name(name: bytes) -> None:

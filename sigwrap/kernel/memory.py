@@ -89,7 +89,7 @@ class Memory:
         found = b""
         while len(found) < limit:
             at = address + len(found)
-            chunk = self._read(at, min(_CHUNK, limit - len(found)))
+            chunk = self.read(at, min(_CHUNK, limit - len(found)))
             end = chunk.find(b"\0")
             if end >= 0:
                 self._chunk, self._chunk_at = chunk, at
@@ -121,7 +121,7 @@ class Memory:
         return found, True
 
     def block(self, address: int, size: int) -> bytes:
-        data = self._read(address, size)
+        data = self.read(address, size)
         if len(data) < size:
             raise Unreadable
         return data
@@ -131,7 +131,7 @@ class Memory:
         size = 32 * word_size
         data = b""
         while len(data) < limit:
-            chunk = self._read(address + len(data), size)
+            chunk = self.read(address + len(data), size)
             chunk = chunk[: len(chunk) - len(chunk) % word_size]
             if not chunk:
                 raise Unreadable
@@ -142,7 +142,8 @@ class Memory:
             size *= 2
         return words
 
-    def _read(self, address: int, size: int) -> bytes:
+    def read(self, address: int, size: int) -> bytes:
+        """Return one byte at least, and fewer than wanted if the mapping ends."""
         page = address >> _PAGE_BITS
         if page != self._page:
             self._page = page

@@ -160,13 +160,12 @@ def open_on_one_mount(folder_fd: int, path: str, flags: int = 0) -> int:
     A link at the end of the path is opened itself.
     """
     how = _how(_PATH_FLAGS | os.O_NOFOLLOW | flags, _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV)
-    found = _openat2(_SYS_OPENAT2, folder_fd, os.fsencode(path), how, len(how))
-    if found < 0:
-        failure = last_failure()
+    try:
+        return _open(folder_fd, os.fsencode(path), how)
+    except OSError as failure:
         if failure.errno == errno.EXDEV:
-            raise OSError(errno.EXDEV, OTHER_MOUNT)
-        raise failure
-    return int(found)
+            raise OSError(errno.EXDEV, OTHER_MOUNT) from failure
+        raise
 
 
 def open_known(path: str, folder_fd: int = AT_FDCWD) -> int:
@@ -216,17 +215,17 @@ class Caller:
 
     __slots__ = (
         "_mounts",
-        "_pid",
-        "_tid",
         "found_below_our_root",
         "may_wait",
+        "pid",
         "root",
         "shares_our_root",
+        "tid",
     )
 
     def __init__(self, tid: int, pid: int, ours: OurView, *, may_wait: bool = False) -> None:
-        self._tid = tid
-        self._pid = pid
+        self.tid = tid
+        self.pid = pid
         self._mounts = ours.mounts
         self.may_wait = may_wait
         self.root = place_of(b"/proc/%d/root" % tid)
@@ -273,7 +272,7 @@ class Caller:
     def open_descriptor(self, fd: int) -> int:
         self.found_below_our_root = False
         try:
-            return procfs.open_file(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
+            return procfs.open_file(b"/proc/%d/fd/%d" % (self.tid, fd), _PATH_FLAGS)
         except FileNotFoundError as missing:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF)) from missing
 
@@ -372,12 +371,12 @@ class Caller:
             return True
         if not self.is_local(state) or magic_of(folder) == _PROC_SUPER_MAGIC:
             return True  # its server decides, or procfs
-        rights = procfs.rights(self._tid)
+        rights = procfs.rights(self.tid)
         if rights is None:
             return False
         if rights.capabilities & _MAY_SEARCH_ALL:
             ours = procfs.user_namespace("self")
-            if procfs.user_namespace(self._tid) == ours:
+            if procfs.user_namespace(self.tid) == ours:
                 return True
         if uid == rights.uid:
             return bool(mode & stat.S_IXUSR)
@@ -386,13 +385,13 @@ class Caller:
     def open_folder(self, folder_fd: int = AT_FDCWD) -> int:
         if folder_fd != AT_FDCWD:
             return self.open_descriptor(folder_fd)
-        return procfs.open_file(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
+        return procfs.open_file(b"/proc/%d/cwd" % self.tid, _PATH_FLAGS)
 
     def _walk(self, path: bytes, folder_fd: int, way: list[Passed] | None = None) -> int:
-        root = procfs.open_file(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
+        root = procfs.open_file(b"/proc/%d/root" % self.tid, _PATH_FLAGS)
         try:
             here = os.dup(root) if path.startswith(b"/") else self.open_folder(folder_fd)
-            return _Walk(self, self._pid, self._tid, root, here, way).to(path)
+            return _Walk(self, root, here, way).to(path)
         finally:
             os.close(root)
 
@@ -401,18 +400,8 @@ SERVED = "its file system may be served by another program or machine"
 
 
 class _Walk:
-    def __init__(
-        self,
-        caller: Caller,
-        pid: int,
-        tid: int,
-        root: int,
-        here: int,
-        way: list[Passed] | None = None,
-    ) -> None:
+    def __init__(self, caller: Caller, root: int, here: int, way: list[Passed] | None) -> None:
         self._caller = caller
-        self._pid = pid
-        self._tid = tid
         self._root = root
         self._here = here
         self._way = way
@@ -466,11 +455,11 @@ class _Walk:
             raise MayWait(SERVED)
         if magic_of(self._here) == _PROC_SUPER_MAGIC:
             if part == b"self":  # for the thread's process, in whatever folder the link is
-                pid = procfs.tgid(self._tid) or self._pid
+                pid = procfs.tgid(self._caller.tid) or self._caller.pid
                 self._move(procfs.open_file(b"/proc/%d" % pid, _PATH_FLAGS))
                 return []
             if part == b"thread-self":
-                thread = b"/proc/%d/task/%d" % (self._pid, self._tid)
+                thread = b"/proc/%d/task/%d" % (self._caller.pid, self._caller.tid)
                 self._move(procfs.open_file(thread, _PATH_FLAGS))
                 return []
             if part not in (b"mounts", b"net"):  # the kernel follows all others by itself

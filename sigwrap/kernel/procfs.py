@@ -273,8 +273,8 @@ def read_stat(data: bytes) -> Stat:
 
 def image(pid: int) -> tuple[int, ...] | None:
     """Return stat(pid).image in a third of the time; None if there is no such process."""
-    data = contents(f"/proc/{pid}/stat")
-    return None if data is None else _image(_after_name(data))
+    fields = figures(pid)
+    return None if fields is None else _image(fields)
 
 
 def figures(pid: int) -> list[bytes] | None:
@@ -294,11 +294,8 @@ def kilobytes(path: str, *names: bytes) -> int | None:
 
 def terminal(pid: int) -> tuple[int, int] | None:
     """Return the controlling terminal's number, or 0, and its foreground group."""
-    data = contents(f"/proc/{pid}/stat")
-    if data is None:
-        return None
-    fields = _after_name(data)
-    return int(fields[4]), int(fields[5])
+    fields = figures(pid)
+    return None if fields is None else (int(fields[4]), int(fields[5]))
 
 
 def controlling_terminal(pid: int) -> int | None:

@@ -199,15 +199,6 @@ def would_begin_anew(pid: int) -> bool:
     return procfs.call_of(pid, pid) in _FAIL_BY_STOPS
 
 
-def read_memory(tid: int, address: int, size: int) -> bytes:
-    """Read memory. The result is shorter if the mapping ends."""
-    fd = procfs.open_file(f"/proc/{tid}/mem")
-    try:
-        return os.pread(fd, size, address)
-    finally:
-        os.close(fd)
-
-
 def write_memory(tid: int, address: int, data: bytes) -> None:
     """Write memory. Raises OSError if any of it is not writable."""
     fd = procfs.open_file(f"/proc/{tid}/mem", os.O_RDWR)

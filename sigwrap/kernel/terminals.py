@@ -285,17 +285,19 @@ class Line:
         self._text = text.encode("utf-8", "backslashreplace")
 
     def write(self) -> None:
-        if self._is_ours:
-            _write_on_our_own(self._line_for(2))
-        elif self._fd >= 0:
-            try:
-                if not (
-                    (self._spares_screens and _is_screen(self._fd))
-                    or (self._spares_ours and same_as(self._fd) is not None)
-                ):
-                    _write(self._fd, self._line_for(self._fd))
-            except OSError:
-                pass
+        try:
+            if self._is_ours:  # mostly the same as the caller's, which is unreadable
+                if not stat.S_ISREG(os.fstat(2).st_mode):
+                    _write(2, self._line_for(2))
+            elif self._fd >= 0 and not self._is_spared():
+                _write(self._fd, self._line_for(self._fd))
+        except OSError:
+            pass
+
+    def _is_spared(self) -> bool:
+        if self._spares_ours and same_as(self._fd) is not None:
+            return True
+        return self._spares_screens and _is_screen(self._fd)
 
     def _line_for(self, fd: int) -> bytes:
         return self._text + (b"" if _is_terminal(fd) else self._off_terminals) + b"\n"
@@ -318,15 +320,6 @@ def _is_screen(fd: int) -> bool:
     except termios.error:
         return False
     return not local & termios.ICANON
-
-
-def _write_on_our_own(line: bytes) -> None:
-    """Write on sigwrap's standard error. It is mostly the same as the caller's unreadable one."""
-    try:
-        if not stat.S_ISREG(os.fstat(2).st_mode):
-            _write(2, line)
-    except OSError:
-        pass
 
 
 def write_in_time(fd: int, line: bytes, within_s: float) -> None:

@@ -109,14 +109,14 @@ def listen_from_child(fd: int, backlog: int) -> None:
         raise OSError(error, os.strerror(error))
 
 
-def _listen_in_child(fd: int, backlog: int, told: int) -> None:
+def _listen_in_child(fd: int, backlog: int, writable: int) -> None:
     if os.fork() == 0:
         try:
             take_a_filter()
             failed = _listen(fd, backlog) != 0
-            os.write(told, _INT.pack(ctypes.get_errno() if failed else 0))
+            os.write(writable, _INT.pack(ctypes.get_errno() if failed else 0))
         except KernelError as refusal:
-            os.write(told, _INT.pack(refusal.errno))
+            os.write(writable, _INT.pack(refusal.errno))
         finally:
             os._exit(0)
 

@@ -33,7 +33,7 @@ from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Rea
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Late, Loop, Outcome, Raised
 from sigwrap.session.perform import PAUSED, NoHoldings, Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -78,19 +78,11 @@ class _Held(NoHoldings):
         self.turn = 0  # the attempt; a look that belongs to an earlier one is ignored
         self.is_watched: Loop | None = None
 
-    def has(self, looked: SocketFacts) -> None:
-        self.looked, self.rest = looked, looked.asked.data
-
-    @property
-    def result(self) -> int:
-        """Return the number of sent messages or bytes."""
-        return 1 if self.looked.asked.count_at else self.sent
-
     def done(self, error: int = 0) -> Reached:
         """Close the duplicate before the answer: the caller's own close must be the last one."""
-        reached = Reached(self.result) if self.sent or not error else Reached(0, error)
+        messages_or_bytes = 1 if self.looked.asked.count_at else self.sent
         self.close()
-        return reached
+        return Reached(messages_or_bytes) if self.sent or not error else Reached(0, error)
 
     def stop_watching(self) -> None:
         if self.is_watched is not None:
@@ -140,7 +132,7 @@ class Network:
         self._names = HostNames(session, performer)
         performer.offer(
             {
-                LookUpNames: self._look_up_names,
+                LookUpNames: self._names.look_up,
                 Reach: self._reach,
                 MakeSocket: self._make_socket,
             }
@@ -159,11 +151,12 @@ class Network:
         )
 
     def facts(self, request: Request, looked: SocketFacts) -> NetworkFacts:
-        request.holdings.has(looked)
+        request.holdings.looked = looked
         refresh_comm(request.process)
         aim = looked.aim
-        known = self._with_names(aim) if isinstance(aim, Endpoint) else aim
-        return NetworkFacts(request.process, request.syscall, known)
+        if isinstance(aim, Endpoint) and aim.address:
+            aim = aim._replace(names=self._names.of(aim.address))
+        return NetworkFacts(request.process, request.syscall, aim)
 
     def stalled(self, request: Request, why: str) -> NetworkFacts:
         return self.facts(
@@ -173,12 +166,6 @@ class Network:
     def drop(self, looked: SocketFacts) -> None:
         looked.let_go()
 
-    def _look_up_names(self, request: Request, effect: LookUpNames) -> object:
-        return self._names.look_up(request, effect.address)
-
-    def _with_names(self, aim: Endpoint) -> Endpoint:
-        return aim._replace(names=self._names.of(aim.address)) if aim.address else aim
-
     # Calls
 
     def _reach(self, request: Request, effect: Reach) -> object:
@@ -186,6 +173,7 @@ class Network:
         self._performer.check(request)
         held: _Held = request.holdings
         asked, fd = held.looked.asked, held.looked.held
+        held.rest = asked.data
         held.waits = duplicate.waits(fd) and not asked.flags & _MSG_DONTWAIT
         return self._attempt(request)
 
@@ -239,7 +227,7 @@ class Network:
                 if held.looked.kind is not None and held.looked.kind.domain == AF_UNIX:
                     outside = self._note(held.looked)
                 return held.done()._replace(outside=outside)
-            case Raised() if _is_broken_off(outcome):
+            case Raised(error=InterruptedError()):
                 # The kernel goes on with the connection, or has not begun.
                 by_address = held.looked.is_connecting_by_address
                 error = errno.EINPROGRESS if by_address else errno.EAGAIN
@@ -250,7 +238,7 @@ class Network:
             return PAUSED
         if error == errno.EPIPE and not held.looked.asked.flags & _MSG_NOSIGNAL:
             with suppress(KernelError, OSError):
-                _signal(request, signal.SIGPIPE)
+                _send_sigpipe(request)
         return held.done(error)
 
     def _note(self, looked: SocketFacts) -> Outside | None:
@@ -296,7 +284,7 @@ class Network:
         if request.is_over or held.turn != turn:
             return
         if not self._listener.is_waiting(request.id):
-            self._performer.drop(request)
+            self._performer.finish(request)
         elif time.monotonic() >= held.deadline_s:
             is_connecting = held.looked.is_connecting_by_address
             late = errno.EINPROGRESS if is_connecting else errno.EAGAIN
@@ -346,7 +334,7 @@ class Network:
             return refusal.errno or errno.EPERM
         finally:
             os.close(outcome.value)
-        self._performer.answered_with_descriptor(request)
+        self._performer.mark_answered(request)
         return 0
 
 
@@ -369,10 +357,6 @@ def _result_of(work: Callable[[], object]) -> Outcome:
         return Done(work())
     except (KernelError, OSError) as refusal:
         return Raised(refusal)
-
-
-def _is_broken_off(outcome: Outcome) -> bool:
-    return isinstance(outcome, Raised) and isinstance(outcome.error, InterruptedError)
 
 
 def _has_to_wait(looked: SocketFacts, error: int) -> bool:
@@ -418,9 +402,9 @@ def _send(request: Request, held: _Held, address: bytes | None) -> None:
         sent = duplicate.send(fd, held.rest, asked.flags, address, ())
 
 
-def _signal(request: Request, number: int) -> None:
+def _send_sigpipe(request: Request) -> None:
     held = signals.open_thread(request.tid)
     try:
-        signals.send(held, number, sender_pid=request.process.pid, sender_uid=os.getuid())
+        signals.send(held, signal.SIGPIPE, sender_pid=request.process.pid, sender_uid=os.getuid())
     finally:
         os.close(held)

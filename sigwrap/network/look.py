@@ -24,8 +24,8 @@ from sigwrap.kernel.descriptors import duplicate_socket, let_go
 from sigwrap.kernel.file_state import Born, Inode, born_at, kind_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
+from sigwrap.kernel.peer import SHOW_FILE, Named, file_of, named, told_of
 from sigwrap.kernel.seccomp import Notification
-from sigwrap.kernel.sockets import SHOW_FILE, Named, file_of, named, told_of
 from sigwrap.network import duplicate
 from sigwrap.network.judge import Aim, OutOfRules
 from sigwrap.network.request import (

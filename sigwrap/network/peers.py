@@ -16,11 +16,11 @@ from collections.abc import Callable
 from sigwrap.bare import TYPE_CHECKING, socket
 from sigwrap.kernel import peer, procfs
 from sigwrap.kernel.file_state import inode_of
-from sigwrap.kernel.sockets import PEER, SHOW_PEER, named, number_of, told_of
+from sigwrap.kernel.peer import PEER, SHOW_PEER, named, number_of, told_of
 from sigwrap.network import duplicate
 from sigwrap.network.look import OwnServers, SocketFacts
 from sigwrap.policy.judge.network import Endpoint, packed_address
-from sigwrap.session.effects import Outside
+from sigwrap.session.effects import LookUpNames, Outside
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Lane, Outcome
 from sigwrap.session.perform import PAUSED, Performer, Request
@@ -52,7 +52,7 @@ class HostNames:
         seen = self._seen_s.get(address, {})
         return frozenset(name for name, at_s in seen.items() if at_s > oldest_s)
 
-    def look_up(self, request: Request, address: bytes) -> object:
+    def look_up(self, request: Request, effect: LookUpNames) -> object:
         """Return the names of the address, after all lookups are done or late; at once if the last
         lookups began less than a second ago."""
         now_s = time.monotonic()
@@ -61,8 +61,8 @@ class HostNames:
             self._forget_before(now_s - _KEPT_S)
             self._begin()
         if not self._pending:
-            return self.of(address)
-        self._waiting.append((request, address))
+            return self.of(effect.address)
+        self._waiting.append((request, effect.address))
         return PAUSED
 
     def _forget_before(self, oldest_s: float) -> None:

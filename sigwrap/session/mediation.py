@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from sigwrap.kernel.ptrace import Gone
 from sigwrap.kernel.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.record.recordings import Recordings
 from sigwrap.session import effects
-from sigwrap.session.effects import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
+from sigwrap.session.effects import UnknownCall, refuse, refuse_unknown
 from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Performer, Request
 from sigwrap.session.walls import Walls
@@ -29,7 +30,6 @@ from sigwrap.signal.handler import Signals
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:
-    from sigwrap.session.perform import Performer, Request
     from sigwrap.session.session import Session
 
 
@@ -85,14 +85,17 @@ class Mediation:
         except Exception as bug:  # deny this request, and go on with the run
             process = caller or _unknown_process(notification.tid)
             error = f"{type(bug).__name__}: {bug}"
-            self._run(notification, process, refuse_failed(error, process.comm))
+            payload = {"error": error, "comm": process.comm, "answered": False}
+            self._run(notification, process, refuse("mediation_failed", payload))
 
     def _refuse_unmediated(self, notification: Notification, caller: Process | None) -> None:
         if caller is None:
             # It ended while it waited. If it still waits, it is not in the tree.
             self._refuse(notification, caller, "not in this session's process tree")
         elif notification.arch == calls.X86_64 and notification.number & calls.X32_BIT:
-            self._run(notification, caller, refuse_x32(notification.number, caller.comm))
+            number = notification.number & ~calls.X32_BIT
+            payload = {"syscall_number": number, "comm": caller.comm}
+            self._run(notification, caller, refuse("abi_refused", payload, errno.ENOSYS))
         else:
             self._refuse(notification, caller, "sigwrap does not handle this call")
 
@@ -108,7 +111,7 @@ class Mediation:
         """Forget the process. `status`: its exit status; None after a signal, or if unknown."""
         if self.refused is not None:
             self.refused.ended(process, status)
-        self.recordings.forget(process)
+        self.recordings.expected.pop(process, None)
         self.performer.process_ended(process)
 
     def close(self) -> None:
@@ -225,12 +228,12 @@ class Restarts:
         for request, reply in waiting:
             self._performer.wake_at(now_s + others_wait_s, request, reply)
         self._left_to_others.add(pid)
-        self._loop.call_at(now_s + _LEFT_TO_OTHERS_S, lambda: self._left_to_others.discard(pid))
+        self._loop.call_in(_LEFT_TO_OTHERS_S, self._left_to_others.discard, pid)
 
     def _look_later(self) -> None:
         if not self._looks:
             self._looks = True
-            self._loop.call_at(time.monotonic() + _LOOKS_EVERY_S, self._look)
+            self._loop.call_in(_LOOKS_EVERY_S, self._look)
 
     def _look(self) -> None:
         now_s = time.monotonic()

@@ -10,11 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import select
-import time
 
 from sigwrap.approve.approvals import Approvals
-from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.bare.signal import SIGCHLD, SIGKILL
+from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.calls import Under
 from sigwrap.control.agent_signals import AgentSignals, ToolCalls
 from sigwrap.control.freezing import Freezing
@@ -24,7 +22,6 @@ from sigwrap.events import Payload
 from sigwrap.exec.facts import exit_payload
 from sigwrap.front.messages import BEATS_EVERY_S, Channel
 from sigwrap.kernel.process import oom_kills, used_up_cpu_limit
-from sigwrap.kernel.seccomp import Listener
 from sigwrap.kernel.signals import SignalFd
 from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
@@ -45,7 +42,7 @@ from sigwrap.session.walls import Walls
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
-    from sigwrap.control.usage_watch import Usage
+    from sigwrap.control.usage_limits import Usage
 
 _IDLE_S = 0.05
 
@@ -89,7 +86,7 @@ class Session:
         self.recorder = recorder
         self.channel = front
         self.loop = Loop()
-        self.child_signals = SignalFd({SIGCHLD})
+        self.child_signals = SignalFd({signal.SIGCHLD})
         self.pool = WorkerPool(self.loop)
         # A part may use those above it when it is made, and all of them later.
         self.turns = Turns(self)
@@ -108,7 +105,6 @@ class Session:
         self.front = FrontLink(self)
         self.agent_signals = AgentSignals(self)
         self.usage = usage
-        self.told_of_denial = False  # where COMMAND itself was denied
         recorder.attend(self)
 
     # The turns of its loop
@@ -123,7 +119,7 @@ class Session:
             loop.watch(launched.listener.fd, self._on_listener, last=True)
         wall_time_s = self.policy.limits.wall_time_s
         if wall_time_s:
-            loop.call_at(time.monotonic() + wall_time_s, self._on_wall_time)
+            loop.call_in(wall_time_s, self._on_wall_time)
         for part in (self.usage, plan.remote_switch, plan.joins):
             if part is not None:
                 part.begin(self)
@@ -156,7 +152,8 @@ class Session:
         if listener is None or mediation is None:
             return
         if not happened & select.EPOLLIN:  # the last process under the filter is gone
-            self._close_listener(listener)
+            self.loop.unwatch(listener.fd)
+            listener.close()
             return
         notification = mediation.receive()
         if notification is not None:
@@ -164,21 +161,16 @@ class Session:
             if mediation.execs.tracer.holds(notification.tid):
                 self.children.await_exec_stop()
 
-    def _close_listener(self, listener: Listener) -> None:
-        self.loop.unwatch(listener.fd)
-        listener.close()
-
     def _on_launch_result(self, _happened: int) -> None:
         channel = self.facts.launched.channel
         error = self.facts.launched.exec_failure()
         if error is not None:
-            # No other process has made an exec by then.
-            denied = self.mediation is not None and error == errno.EACCES
-            why = (
-                self.mediation.execs.last_denial() if self.mediation is not None and denied else ""
-            )
-            self.ending.on(CommandNotExecuted(error, why or os.strerror(error)))
-            self.told_of_denial = bool(why)
+            why = ""
+            if self.mediation is not None and error == errno.EACCES:
+                # No other process has made an exec by then.
+                why = self.mediation.execs.mediator.last_denial
+            told = CommandNotExecuted(error, why or os.strerror(error), was_told=bool(why))
+            self.ending.on(told)
         self.loop.unwatch(channel.fileno())
         channel.close()
 
@@ -189,16 +181,16 @@ class Session:
 
     def _beat(self) -> None:
         self.channel.beat()
-        self.loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
+        self.loop.call_in(BEATS_EVERY_S, self._beat)
 
     def _look_after_store(self) -> None:
         again_in_s = self.recorder.look()
         self.approvals.look()
-        self.loop.call_at(time.monotonic() + again_in_s, self._look_after_store)
+        self.loop.call_in(again_in_s, self._look_after_store)
 
     def was_told_of_denial(self, pid: int) -> bool:
         """sigwrap has printed why this process's exec was denied."""
-        return self.mediation is not None and self.mediation.execs.denied_last() == pid
+        return self.mediation is not None and self.mediation.execs.mediator.denied_last == pid
 
     # What one part asks of the others
 
@@ -237,26 +229,10 @@ class Session:
             "stopped": self.agent_signals.stopped is not None,
         }
 
-    def stop_forks(self) -> None:
-        if self.mediation is not None:
-            self.mediation.forks.stop()
-
     def recorded_commands(self) -> frozenset[int]:
         """Pids of commands that get each signal from their stubs."""
-        return frozenset() if self.mediation is None else self.mediation.recordings.commands()
-
-    def grant_nothing(self) -> None:
-        if self.mediation is not None:
-            self.mediation.performer.grant_nothing()
-
-    def interrupt(self, source: str) -> None:
-        """An agent's SIGINT: the front process decides, and a stopped one can't."""
-        self.job_control.wake_front()
-        self.front.interrupt(source)
-
-    def log_is_full(self, reached: LimitReached) -> None:
-        """End the run, but not in the middle of a request."""
-        self.loop.call_at(time.monotonic(), lambda: self.ending.on(reached))
+        running = {} if self.mediation is None else self.mediation.recordings.running
+        return frozenset(each.command.pid for each in running.values())
 
     def process_ended(self, process: Process, wait_status: int | None) -> None:
         """`wait_status`: as wait(2) has it, where it is known."""
@@ -269,7 +245,7 @@ class Session:
         if self.mediation is not None:
             self.mediation.process_ended(process, code)
         payload = exit_payload(process.ppid, process.last_name, process.depth, code, killer)
-        if killer == SIGKILL:
+        if killer == signal.SIGKILL:
             payload |= self._what_kernel_tells(process)
         self.recorder.record("process_exited", process.pid, payload)
 

@@ -1,5 +1,5 @@
-"""The facts of a signal: how a call names its target, whom it would reach, what sigwrap decides,
-and the event and the texts about it."""
+"""The facts of a signal: how a call names its target, which processes it would reach, what sigwrap
+decides, and the event and the texts about it."""
 
 from __future__ import annotations
 
@@ -63,10 +63,6 @@ class Group(NamedTuple):
     is_own_job: bool = False  # the sender stops its own foreground job
 
 
-class JudgedOwner(NamedTuple):
-    """The call chooses the signal. Its target was judged when the owner was set."""
-
-
 class Refused(NamedTuple):
     """A built-in rule denies the call, whatever the policy says of single processes."""
 
@@ -75,7 +71,7 @@ class Refused(NamedTuple):
 
 # Other calls reach no process that a rule could be about, and get this answer.
 Free = Continue | Succeed | Fail | SetOwner | SetAsync | SetForeground
-Aim = SignalTarget | Group | JudgedOwner | Refused | Free
+Aim = SignalTarget | Group | Refused | Free
 
 REACHES_NONE = Continue(Unrecorded.REACHES_NOBODY)
 OWN = Continue(Unrecorded.STAYS_INSIDE)
@@ -105,11 +101,6 @@ UNRESOLVED = Decision(
     action=Action.DENY, rule="builtin:unresolved", reason="its target cannot be determined"
 )
 UNREAD = UNRESOLVED._replace(message="its arguments could not be read in time")
-OWNER_JUDGED = Decision(
-    action=Action.ALLOW,
-    rule="builtin:owner",
-    reason="the owner of the descriptor was judged as for SIGKILL",
-)
 STUB_PASSES_ON = Decision(
     action=Action.ALLOW,
     rule="builtin:stub",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import KernelError
 from sigwrap.kernel import signals
-from sigwrap.kernel.descriptors import closes_at_once, duplicate, let_go
+from sigwrap.kernel.descriptors import duplicate, let_go
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.request import TargetType
 from sigwrap.session.effects import (
@@ -25,17 +25,32 @@ from sigwrap.session.effects import (
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Lane, Outcome, Raised
 from sigwrap.session.perform import PAUSED, NoHoldings, Request
-from sigwrap.signal.call import SignalCall, read_words, undecoded
-from sigwrap.signal.facts import IGNORED_BY_DEFAULT, UNREAD, How, Refused, SignalFacts
+from sigwrap.session.processes import refresh_comm
+from sigwrap.signal.call import (
+    SignalCall,
+    read_words,
+    undecoded,
+)
+from sigwrap.signal.facts import (
+    IGNORED_BY_DEFAULT,
+    UNREAD,
+    How,
+    Refused,
+    SignalFacts,
+)
 from sigwrap.signal.judge import SignalMediator
-from sigwrap.signal.send import is_still, may_change, send, set_async, set_owner
-from sigwrap.signal.targets import TargetResolver, Targets, refresh_comm
+from sigwrap.signal.send import (
+    is_still,
+    may_change,
+    send,
+    set_async,
+    set_owner,
+)
+from sigwrap.signal.targets import TargetResolver, Targets
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
-
-_CLOSE_DEADLINE_S = 1.0
 
 
 class _SignalHoldings(NoHoldings):
@@ -43,10 +58,6 @@ class _SignalHoldings(NoHoldings):
 
     def __init__(self) -> None:
         self.call = undecoded("")
-
-    def hold(self, fd: int) -> SignalCall:
-        self.call = self.call._replace(held=fd)
-        return self.call
 
     def give_up(self) -> int:
         """Return the held descriptor for the receiver to close; -1 if there is none."""
@@ -65,7 +76,7 @@ class Signals:
         self._mediator = SignalMediator(session.engine, domain=session.facts.walls.domain)
         self._targets = Targets(session)
         self._resolver = TargetResolver(self._targets)
-        self._recordings = mediation.recordings
+        self._recordings = mediation.recordings.running
         self._restarts = mediation.restarts
         self._pool = session.pool
         performer.offer(
@@ -99,6 +110,7 @@ class Signals:
         refresh_comm(sender)
         call, aim = self._resolver.resolve(notification, sender, syscall, words)
         request.holdings.call = call
+        recording = self._recordings.get(sender)
         return SignalFacts(
             sender,
             syscall,
@@ -106,7 +118,8 @@ class Signals:
             call.how,
             aim,
             notification.id,
-            self._recordings.own_targets(sender),
+            # A stub passes signals on to its command, and ends as the command did.
+            () if recording is None else (sender.pid, recording.command.pid),
             signals.catches_or_ignores,
             changes_its_shell=(
                 call.how is How.CHANGE
@@ -132,7 +145,7 @@ class Signals:
         self._restarts.expects_ends(request.process.pid)
         self._performer.let_go_on(request, effect, effect.unrecorded)
 
-    def _send(self, request: Request, effect: Send) -> object:
+    def _send(self, request: Request, effect: Send) -> int:
         def run(call: SignalCall) -> None:
             target = self._with_thread(request, effect.target)
             if TargetType.CHILDREN in target.types and effect.signal not in IGNORED_BY_DEFAULT:
@@ -141,73 +154,66 @@ class Signals:
 
         return self._carry_out(request, effect, run)
 
-    def _set_owner(self, request: Request, effect: SetOwner) -> object:
-        def run(call: SignalCall) -> None:
-            target = None if effect.target is None else self._with_thread(request, effect.target)
-            call = request.holdings.hold(duplicate(request.tid, call.descriptor))
-            set_owner(request.process, call, target)
-
-        return self._carry_out(request, effect, run)
-
-    def _set_async(self, request: Request, effect: SetAsync) -> object:
-        """Set O_ASYNC or its signal in a worker, because pipes and sockets take their lock for it.
-
-        The call's descriptor stays open until the worker is done.
-        """
-        self._performer.demand_event(request, effect, effect.unrecorded)
-        self._performer.check(request)
-        call, held = request.holdings.call, request.holdings.give_up()
-
-        def over() -> None:
-            if not request.is_over:
-                request.holdings.hold(held)
-            elif held >= 0:
-                let_go(held)
-
-        def told(outcome: Outcome) -> None:
-            if request.is_over:
-                return
-            reply = self._let_go_then(request, _error_of(outcome))
-            if reply is not PAUSED:
-                self._performer.resume(request, reply)
-
-        self._pool.run(lambda: set_async(request.process, call), told, over=over)
-        return PAUSED
-
-    def _set_foreground(self, request: Request, effect: SetForeground) -> object:
-        return self._carry_out(request, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
+    def _set_foreground(self, request: Request, effect: SetForeground) -> int:
+        error = self._carry_out(request, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
+        request.holdings.close()
+        return error
 
     def _carry_out(
         self,
         request: Request,
-        effect: Send | SetOwner | SetForeground,
+        effect: Send | SetForeground,
         run: Callable[[SignalCall], None],
-    ) -> object:
+    ) -> int:
         self._performer.demand_event(request, effect, effect.unrecorded)
         self._performer.check(request)
         try:
             run(request.holdings.call)
-            error = 0
         except (KernelError, OSError) as refusal:
-            error = refusal.errno or errno.EPERM
-        return self._let_go_then(request, error)
+            return refusal.errno or errno.EPERM
+        return 0
 
-    def _let_go_then(self, request: Request, reply: int) -> object:
-        """Close the descriptor before the answer: the caller's own close must be the last."""
-        held = request.holdings.give_up()
-        if held < 0:
-            return reply
-        if closes_at_once(held):
-            os.close(held)
-            return reply
-        left = [held]
-        self._pool.run(
-            lambda: os.close(left.pop()),
-            lambda _outcome: self._performer.resume(request, reply),
-            lane=Lane.CLOSES,
-            deadline_s=_CLOSE_DEADLINE_S,
-            over=lambda: let_go(left.pop()) if left else None,  # no worker began with it
+    def _set_owner(self, request: Request, effect: SetOwner) -> object:
+        self._performer.demand_event(request, effect, effect.unrecorded)
+        self._performer.check(request)
+        call = request.holdings.call
+        try:
+            target = effect.target and self._with_thread(request, effect.target)
+            is_group = call.target < 0
+            group = self._targets.our_group(request.process, -call.target) if is_group else None
+            request.holdings.call = call._replace(held=duplicate(request.tid, call.descriptor))
+        except (KernelError, OSError) as refusal:
+            return refusal.errno or errno.EPERM
+        return self._in_worker(
+            request, lambda call: set_owner(request.process, call, target, group)
         )
+
+    def _set_async(self, request: Request, effect: SetAsync) -> object:
+        self._performer.demand_event(request, effect, effect.unrecorded)
+        self._performer.check(request)
+        return self._in_worker(request, lambda call: set_async(request.process, call))
+
+    def _in_worker(self, request: Request, change: Callable[[SignalCall], None]) -> object:
+        """Change the call's descriptor, and close it before the answer: the caller's own close must
+        be the last. Pipes and sockets take their lock for the first, and the second can wait."""
+        call = request.holdings.call
+        left = [request.holdings.give_up()]
+
+        def work() -> None:
+            try:
+                change(call)
+            finally:
+                os.close(left.pop())
+
+        def then(outcome: Outcome) -> None:
+            if not request.is_over:
+                self._performer.resume(request, _error_of(outcome))
+
+        def over() -> None:
+            if left:  # no worker has begun with it
+                let_go(left.pop())
+
+        self._pool.run(work, then, lane=Lane.CLOSES, over=over)
         return PAUSED
 
     def _let_go(self, request: Request, effect: LetGo) -> object:

@@ -12,7 +12,7 @@ import errno
 from sigwrap.approve.questions import Answer, refusal, waiting, with_rules_message
 from sigwrap.bare import signal
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import Action, TargetType
+from sigwrap.policy.judge.request import LENIENT, Action, TargetType
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.session.effects import (
     Ask,
@@ -38,16 +38,15 @@ from sigwrap.signal.facts import (
     CHANGES_ITS_SHELL,
     EVERYBODY,
     IGNORED_BY_DEFAULT,
-    OWNER_JUDGED,
     SENDS,
     STOPS_ITS_JOB,
+    UNREAD,
     Denied,
     DeniedSignals,
     Free,
     Group,
     How,
     Judged,
-    JudgedOwner,
     Refused,
     SignalFacts,
     judge,
@@ -60,7 +59,7 @@ from sigwrap.signal.facts import (
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
 # The caller may do these to itself without a judgement.
-_FREE_ON_ITSELF = (How.TRACE, How.CHANGE, How.ASYNC)
+_FREE_ON_ITSELF = (How.TRACE, How.CHANGE, How.ASYNC, How.SIGNAL_OF_OWNER)
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
 _KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # in Landlock's signal scope
 
@@ -83,11 +82,6 @@ class SignalMediator:
                 yield from self._stop_own_job(facts, members)
             case Group(members=members):
                 yield from self._group(facts, [judge(self._engine, facts, it) for it in members])
-            case JudgedOwner():
-                if (yield unaimed_event(facts, OWNER_JUDGED)):
-                    yield from _carried_out(SetAsync(None))
-                else:
-                    yield Fail(errno.EPERM)
             case Refused():
                 yield from self._refuse(facts, facts.aim)
             case _:
@@ -103,42 +97,36 @@ class SignalMediator:
         return found
 
     def _one(self, facts: SignalFacts, found: Judged) -> Steps:
-        if facts.how in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
-            is_async = facts.how is How.ASYNC
+        action, how = found.decision.action, facts.how
+        if how in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
             inside = Unrecorded.STAYS_INSIDE
-            yield from _free(SetAsync(found.target, inside) if is_async else Continue(inside))
+            is_set = how in _SETS_OWNER
+            yield from _free(SetAsync(found.target, inside) if is_set else Continue(inside))
             return
-        match found.decision.action:
-            case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(found):
-                if not found.decision.log or (yield found.event()):
-                    yield _continue(facts, found)
-                else:
-                    yield Fail(errno.EPERM)
-            case Action.ALLOW | Action.AUDIT:
-                yield from self._carry_out(facts, found)
-            case Action.REDIRECT if facts.how in SENDS:
-                yield from self._carry_out(facts, found)
-            case Action.DENY | Action.REDIRECT:
-                yield from self._deny(facts, found.denied())
-            case Action.ABSORB if facts.syscall == "perf_event_open":
-                yield from self._deny(facts, found.denied())  # 0 would be a descriptor
-            case Action.ABSORB:
-                yield Succeed() if (yield found.event()) else Fail(errno.EPERM)
-            case Action.APPROVE:
-                yield from self._ask_for_one(facts, found)
-
-    def _ask_for_one(self, facts: SignalFacts, found: Judged) -> Steps:
-        answer: Answer = yield self._asks([found])
-        if not answer.granted:
-            yield from self._deny(facts, found, refusal(answer))
-        elif facts.how in SENDS:  # the kernel might signal another process with this number
-            yield from self._carry_out(facts, found, approved=True)
-        elif not (yield LookAgain(found.target)):
-            yield would_fail(errno.ESRCH)
-        elif not self._kernel_can_have_it(found):
-            yield from self._carry_out(facts, found, approved=True)
-        else:
-            yield Continue() if (yield found.event(approved=True)) else Fail(errno.EPERM)
+        if action is Action.APPROVE:
+            answer: Answer = yield self._asks([found])
+            if not answer.granted:
+                yield from self._deny(facts, found, refusal(answer))
+                return
+            if how not in SENDS and not (yield LookAgain(found.target)):
+                yield would_fail(errno.ESRCH)
+                return
+        elif action is Action.DENY or (action is Action.REDIRECT and how not in SENDS):
+            yield from self._deny(facts, found.denied())
+            return
+        elif action is Action.ABSORB and facts.syscall == "perf_event_open":
+            yield from self._deny(facts, found.denied())  # 0 would be a descriptor
+            return
+        if found.decision.log and not (yield found.event(approved=True)):
+            yield Fail(errno.EPERM)
+        elif action is Action.ABSORB:
+            yield Succeed(unlogged(found))
+        elif (action in LENIENT or how not in SENDS) and self._kernel_can_have_it(found):
+            yield _continue(facts, found)
+        elif how in _SETS_OWNER:
+            yield from _carried_out(_set_owner(facts, found))
+        else:  # after a wait, the kernel might signal another process with this number
+            yield from _carried_out(Send(found.target, found.number(), unlogged(found)))
 
     def _kernel_can_have_it(self, found: Judged) -> bool:
         how = found.facts.how
@@ -153,7 +141,11 @@ class SignalMediator:
 
     def _refuse(self, facts: SignalFacts, refused: Refused) -> Steps:
         decision = refused.decision
-        if (yield unaimed_event(facts, decision)):
+        is_recorded = yield unaimed_event(facts, decision)
+        if decision is UNREAD:
+            yield Fail(errno.EFAULT)  # as for an invalid address
+            return
+        if is_recorded:
             is_sent = decision is EVERYBODY and facts.how in SENDS
             what = f"{signal_name(facts.signal)} to all processes" if is_sent else facts.syscall
             yield from self._tell(facts, [Denied(what, facts.syscall, decision)])
@@ -166,14 +158,6 @@ class SignalMediator:
     def _asks(self, asking: list[Judged]) -> Ask:
         request = request_for(asking)
         return Ask(request, waiting(request.what, request.rule, self._engine.policy.name))
-
-    def _carry_out(self, facts: SignalFacts, found: Judged, *, approved: bool = False) -> Steps:
-        if found.decision.log and not (yield found.event(approved=approved)):
-            yield Fail(errno.EPERM)
-        elif facts.how in _SETS_OWNER:
-            yield from _carried_out(_set_owner(facts, found))
-        else:
-            yield from _carried_out(Send(found.target, found.number(), unlogged(found)))
 
     # A group
 

@@ -68,14 +68,15 @@ def probe(sender: Process, call: SignalCall, target: SignalTarget, thread: int) 
     return 0
 
 
-def set_owner(sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
-    """Set the owner of the descriptor that the call holds."""
+def set_owner(
+    sender: Process, call: SignalCall, target: SignalTarget | None, group: int | None
+) -> None:
+    """Set the owner of the descriptor that the call holds. `group`: for a group, our number."""
     _check_is_our_user(sender)
     if target is None:
         number = 0
-    elif call.target < 0 and _number_to(sender, target.pid) != -call.target:
-        found = procfs.stat(target.pid)
-        number = 0 if found is None else found.pgrp
+    elif call.target < 0:
+        number = group or 0
     elif not _has_its_thread(target):
         raise ProcessLookupError(errno.ESRCH, "no such thread")
     else:
@@ -195,12 +196,6 @@ def _check_kernel_would_let(sender_pid: int, target_pid: int, number: int) -> No
     if number == signal.SIGCONT and _same_session(sender_pid, target_pid):
         return
     raise PermissionError(errno.EPERM, "another user's")
-
-
-def _number_to(sender: Process, pid: int) -> int:
-    """Return the pid in the sender's namespace, 0 if it has none there."""
-    level = len(procfs.numbers(sender.pid, "NSpid"))
-    return next(iter(procfs.numbers(pid, "NSpid")[level - 1 : level]), 0)
 
 
 def _is_init_to(sender_pid: int, target_pid: int) -> bool:

@@ -18,7 +18,8 @@ from sigwrap import calls
 from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.errors import KernelError
 from sigwrap.front.interrupts import JOB_STOPS
-from sigwrap.kernel import descriptors, peer, procfs, signals
+from sigwrap.kernel import descriptors, procfs, signals
+from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.file_state import device_of, kind_of
 from sigwrap.kernel.peer import FORK_SERVER_NAME
 from sigwrap.kernel.seccomp import Notification
@@ -33,6 +34,7 @@ from sigwrap.session.effects import (
     would_fail,
 )
 from sigwrap.session.lineage import SIGWRAP_ITSELF, Process, Types, types_inside, types_outside
+from sigwrap.session.processes import refresh_comm
 from sigwrap.signal.call import (
     EVERY_PROCESS,
     F_OWNER_PGRP,
@@ -56,7 +58,6 @@ from sigwrap.signal.facts import (
     Aim,
     Group,
     How,
-    JudgedOwner,
     Refused,
 )
 from sigwrap.signal.send import owner, probe
@@ -78,7 +79,7 @@ class Targets:
     def __init__(self, session: Session) -> None:
         self._processes = session.processes
         self._sigwrap_pids = session.facts.sigwrap_pids
-        self._our_level = peer.level(os.getpid())
+        self._our_level = linux_process.namespace_level(os.getpid())
         found = procfs.stat(os.getpid())
         self._own_image = None if found is None else found.image
 
@@ -86,13 +87,7 @@ class Targets:
         """Return our number of a process or thread, or 0."""
         if self._shares_our_numbers(sender):
             return number
-        return peer.process(sender.pid, number) or 0
-
-    def own_number(self, sender: Process) -> int:
-        """Return the sender's pid in its own namespace."""
-        if self._shares_our_numbers(sender):
-            return sender.pid
-        return next(reversed(procfs.numbers(sender.pid, "NSpid")), 0)
+        return linux_process.pid_for(sender.pid, number) or 0
 
     def our_group(self, sender: Process, number: int) -> int | None:
         """Return our number of a group; 0 is the sender's own group."""
@@ -101,7 +96,7 @@ class Targets:
             return None if found is None else found.pgrp
         if self._shares_our_numbers(sender):
             return number
-        return peer.group(sender.pid, number)
+        return linux_process.group_for(sender.pid, number)
 
     def is_known_inside(self, sender: Process, number: int) -> bool:
         """Return whether it is certainly inside, without a look at /proc."""
@@ -147,7 +142,7 @@ class Targets:
 
     def _shares_our_numbers(self, sender: Process) -> bool:
         if not sender.pid_namespace:
-            sender.pid_namespace = peer.level(sender.pid)
+            sender.pid_namespace = linux_process.namespace_level(sender.pid)
         return sender.pid_namespace == self._our_level
 
 
@@ -209,9 +204,10 @@ class TargetResolver:
                 )
                 return self._of_held(sender, call, sender.pid, tid if one else 0)
             case How.JOIN:
-                if call.thread == 0 and -call.target == self._targets.own_number(sender):
+                group = -call.target
+                if call.thread == 0 and self._targets.our_number(sender, group) == sender.pid:
                     return OWN
-                return self._own_group(sender, -call.target)
+                return self._own_group(sender, group)
             case How.TRACED_BY_PARENT:
                 found = procfs.stat(sender.pid)
                 parent = None if found is None else self._targets.of_pid(sender, found.ppid)
@@ -230,12 +226,8 @@ class TargetResolver:
         if call.target <= 0:
             group = self._targets.our_group(sender, -call.target)
             members = [] if group is None else self._targets.of_group(sender, group)
-            if members or call.how not in (How.OWNER, How.OWNER_IN_MEMORY):
-                return _group(members, self._is_own_job(sender, call, group, members))
-            # else: the process with this number can still make a group with it
-        return _one(
-            self._targets.of_pid(sender, self._targets.our_number(sender, abs(call.target)))
-        )
+            return _group(members, self._is_own_job(sender, call, group, members))
+        return _one(self._targets.of_pid(sender, self._targets.our_number(sender, call.target)))
 
     def _is_own_job(
         self, sender: Process, call: SignalCall, group: int | None, members: list[SignalTarget]
@@ -313,11 +305,9 @@ class TargetResolver:
         if failed is not None:
             return call, failed
         try:
-            if call.how is How.ASYNC:
-                return self._signals_owner(sender, call)
-            if call.how is How.SIGNAL_OF_OWNER:
-                return call, self._owner_signalled(sender, call)
-            return call, self._takes_terminal(call.held)
+            if call.how is How.TERMINAL:
+                return call, self._takes_terminal(call.held)
+            return self._signals_owner(sender, call)
         except BaseException:
             descriptors.let_go(call.held)
             raise
@@ -333,9 +323,11 @@ class TargetResolver:
         return OWN if all(map(self._targets.is_inside, users)) else Refused(NOT_OWN_TERMINAL)
 
     def _signals_owner(self, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
-        """Return the target of O_ASYNC. The call gets the owner that the kernel would set."""
+        """Return the target of O_ASYNC or F_SETSIG: the owner, which may be from before the
+        descriptor came here. For O_ASYNC, the call gets the owner that the kernel would set."""
         kind, number = owner(call.held)
-        if not number and call.flags & calls.O_ASYNC and _may_set_an_owner(call.held):
+        is_async = call.how is How.ASYNC and call.flags & calls.O_ASYNC
+        if not number and is_async and _may_set_an_owner(call.held):
             kind, number = F_OWNER_PID, sender.pid
             terminal = _terminal_number(call.held)
             if terminal and not _is_master(call.held):
@@ -345,17 +337,6 @@ class TargetResolver:
         none = SetAsync(None, Unrecorded.STAYS_INSIDE)
         return call, self._owners(sender, kind, number) or none
 
-    def _owner_signalled(self, sender: Process, call: SignalCall) -> Aim:
-        """Return the target of F_SETSIG. The owner may be from before the descriptor came here."""
-        aim = self._owners(sender, *owner(call.held))
-        match aim:
-            case SignalTarget() if not aim.is_inside:
-                return aim
-            case Group(members=members) if not all(member.is_inside for member in members):
-                return aim
-            case _:
-                return JudgedOwner()
-
     def _owners(self, sender: Process, kind: int, number: int) -> SignalTarget | Group | None:
         if not number:
             return None
@@ -363,13 +344,6 @@ class TargetResolver:
             members = self._targets.of_group(sender, number)
             return Group(tuple(members)) if members else None
         return self._targets.of_pid(sender, number)
-
-
-def refresh_comm(process: Process) -> None:
-    """Read the name again after an exec."""
-    if not process.comm_is_current:
-        process.comm = procfs.comm(process.pid) or process.comm
-        process.comm_is_current = True
 
 
 def _outside(sender: Process, pid: int, types: Types | None) -> SignalTarget | None:

@@ -29,7 +29,7 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
         WORKER: ("connect", "sendmsg", "listen", "read", "write", "getsockname"),
         FIELDS: ("getsockopt", "fcntl F_GETFL"),
     },
-    "kernel/sockets.py": {FIELDS: ("fstat",)},  # of a socket
+    "kernel/peer.py": {FIELDS: ("fstat",)},  # of a socket
     "network/look.py": {FIELDS: ("open mem",)},  # opened only
     "kernel/terminals.py": {
         WORKER: ("pwritev", "write", "fstat", "tcgetattr"),
@@ -50,7 +50,7 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
         LOCK: ("pidfd_getfd",),  # held by the process until its exec ends
     },
     # Of a thread that stands at its exec stop; a worker reads mapped files.
-    "kernel/ptrace.py": {LOCK: ("open mem", "pread", "pwrite", "ptrace")},
+    "kernel/ptrace.py": {LOCK: ("open mem", "pwrite", "ptrace")},
     # A worker once a process in the session has mounted something; before that, few pages.
     "kernel/memory.py": {WORKER: ("open mem", "pread", "process_vm_writev")},
     "join/joins.py": {
@@ -81,7 +81,6 @@ OWN = {
     "join/joining.py": "a process of its own",
     "join/relay.py": "a process of its own",
     "kernel/paths.py": OPENED_BY_SIGWRAP,
-    "kernel/peer.py": PROC,
     "approve/control_protocol.py": "a lock of its own",
     "kernel/procfs.py": PROC,
     "start/onefile.py": OPENED_BY_SIGWRAP,
@@ -93,7 +92,7 @@ OWN = {
 OWN_CALLS = {  # in modules that also call callers' objects
     *((call, "network/duplicate.py") for call in ("prctl", "capset", "setgroups")),
     *((call, "network/duplicate.py") for call in ("setresgid", "setresuid")),
-    ("read", "kernel/sockets.py"),  # /proc
+    ("read", "kernel/peer.py"),  # /proc
     ("read", "kernel/signals.py"),
     ("fstat", "kernel/descriptors.py"),
     ("close_range", "kernel/descriptors.py"),

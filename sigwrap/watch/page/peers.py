@@ -30,9 +30,14 @@ from itertools import islice
 from sigwrap.approve.control_client import ask_all
 from sigwrap.bare import NamedTuple
 from sigwrap.kernel import procfs
-from sigwrap.kernel.peer import Peer, carries_more_filters_than_us, has_supervisor_above
+from sigwrap.kernel.peer import (
+    Owner,
+    Peer,
+    carries_more_filters_than_us,
+    has_supervisor_above,
+    owner_of,
+)
 from sigwrap.kernel.signals import has_ended
-from sigwrap.kernel.sockets import Owner, owner_of
 
 WAY_OUT = "use sigwrap serve --socket FILE, and ssh -L 8000:FILE from another machine"
 _INSIDE = "it is in a supervised session"
