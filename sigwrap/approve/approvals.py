@@ -25,7 +25,6 @@ from sigwrap.approve.questions import (
     Unknown,
     Verdict,
 )
-from sigwrap.approve.terminal_input import is_drawn_on_by
 from sigwrap.approve.terminal_prompt import TerminalPrompt, ring
 from sigwrap.approve.wording import (
     LISTED_CHARACTERS,
@@ -40,6 +39,7 @@ from sigwrap.approve.wording import (
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload, text
+from sigwrap.front.terminal import is_drawn_on_by
 from sigwrap.kernel import procfs, terminals
 from sigwrap.kernel.peer import Peer
 from sigwrap.session.settings import BELL
