@@ -146,7 +146,6 @@ class Approvals:
             if not question.key or not self._queue.keeps_more():
                 return _DRAWS
             kept = self._queue.ask(question, now_s, for_next=True)
-            self._waiting[kept.id] = lambda _answer: None
             if not self._record_asked(kept, channels):
                 self._refuse([kept.id], _NOT_RECORDED)
                 return _DRAWS
@@ -163,7 +162,7 @@ class Approvals:
         request = next(each for each in self._queue.open if each.id == approval_id)
         now_s = time.monotonic()
         end = until(self._deadline_s(request, now_s), now_s)
-        if "control" not in self._channels():
+        if not self.has_control:
             return f"answer on the terminal until {end}"
         approve, watch = self.hints.command("approve", request.id), self.hints.command("watch")
         return f"until {end}: {approve}, or {watch}"
@@ -194,9 +193,8 @@ class Approvals:
         except StoreError as failure:
             if not self._told_of_no_socket:
                 self._told_of_no_socket = True
-                self._recorder.tell(
-                    f"{failure}; sigwrap approve cannot reach this session until then"
-                )
+                unreachable = "sigwrap approve cannot reach this session until then"
+                self._recorder.tell(f"{failure}; {unreachable}")
         else:
             self._recorder.tampered("control socket", control.path, what, "sigwrap made it again")
 
@@ -280,7 +278,8 @@ class Approvals:
         for settled in done:
             self._prompt.withdraw(settled.id)
         for settled in done:
-            self._waiting.pop(settled.id)(settled.answer)
+            if (on_answer := self._waiting.pop(settled.id, None)) is not None:
+                on_answer(settled.answer)
         return done
 
     def _recorded(self, settled: Settled) -> Settled:
