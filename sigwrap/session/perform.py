@@ -485,7 +485,7 @@ class Performer:
                 request.process.pid,
                 printable(text),
                 spares_screens=True,
-                spares_ours=self._approvals.are_on_terminal,
+                spares_ours=self._approvals.approvers.can_show,
             )
             self.write(line, lambda _outcome: None)
         return PAUSED
