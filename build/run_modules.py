@@ -24,7 +24,7 @@ _MODULES = (
 )
 # Of these, what few runs import: it is packed, as everything else is.
 _SELDOM = (
-    *("front/notifier", "join", "control/activation", "approve/control_client"),
+    *("join", "control/activation", "approve/control_client"),
     *("control/remote_poll", "control/remote_switch"),
     *("log/catalog", "log/maintenance", "log/reader", "log/shared_log"),
     # Under a policy of the user's own, and those that have limits.

@@ -18,12 +18,11 @@ from sigwrap.bare import NamedTuple, signal
 from sigwrap.control import killswitch
 from sigwrap.control.killswitch import State
 from sigwrap.errors import StoreError
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.limits import lift_open_files
 from sigwrap.kernel.peer import SUPERVISOR_NAME, has_supervisor_above
-from sigwrap.kernel.pidfd import has_ended
 from sigwrap.kernel.process import descendants, send
-from sigwrap.kernel.sigfd import KILL_SWITCH_SIGNAL
+from sigwrap.kernel.signals import KILL_SWITCH_SIGNAL, has_ended
 from sigwrap.log.folder import Folder
 
 _FILES_FIRST_S = 0.25  # so that sessions that start later are refused
@@ -174,17 +173,20 @@ class _File:
         try:
             self._folder, self._fd = killswitch.put(self._store, self._state)
         except OSError as error:
-            if error.errno == errno.EROFS and self._is_there_already():
+            if self._stays(error):
                 return ""
             return f"cannot write {killswitch.path_in(self._store)}: {error.strerror}"
         if not self._folder.is_ours:
             self._doubt = f"{self._store} belongs to another user, who can remove the kill switch"
         return self._doubt
 
-    def _is_there_already(self) -> bool:
+    def _stays(self, refusal: OSError) -> bool:
+        """Return whether the file is there already, and no process can remove it either."""
         try:
-            return killswitch.read(self._store) is not None
-        except StoreError:
+            if refusal.errno == errno.EROFS:
+                return killswitch.read(self._store) is not None
+            return refusal.errno == errno.EPERM and killswitch.is_immutable_in(self._store)
+        except (StoreError, OSError):
             return False
 
     def _let_go(self) -> None:
@@ -240,7 +242,7 @@ class _Sessions:
 
     def _search(self) -> None:
         self.is_complete = True
-        for pid in proc_files.all_pids():
+        for pid in procfs.all_pids():
             process = procfs.stat(pid)
             if process is None or process.comm != SUPERVISOR_NAME or process.has_ended:
                 continue
@@ -349,7 +351,7 @@ def _send(pidfd: int, number: int) -> bool:
 def _is_supervisor(pid: int) -> bool:
     credentials = procfs.credentials(pid)
     is_ours = credentials is not None and credentials.effective_uid == os.geteuid()
-    return is_ours and procfs.blocks(pid, KILL_SWITCH_SIGNAL)
+    return is_ours and signals.blocks(pid, KILL_SWITCH_SIGNAL)
 
 
 def hides_processes() -> bool:
@@ -364,7 +366,7 @@ def lock_holder(path: str) -> int:
     """
     try:
         found = os.stat(path)
-        lines = proc_files.all_contents("/proc/locks").splitlines()
+        lines = procfs.all_contents("/proc/locks").splitlines()
     except OSError:
         return 0
     major, minor = os.major(found.st_dev), os.minor(found.st_dev)
@@ -391,6 +393,6 @@ def _own_processes_above(front_pid: int, supervisor: int) -> list[int]:
 
 
 def _may_be_front(pid: int, supervisor: int) -> bool:
-    program = proc_files.linked(f"/proc/{pid}/exe")
-    is_the_same = program != "" and program == proc_files.linked(f"/proc/{supervisor}/exe")
+    program = procfs.linked(f"/proc/{pid}/exe")
+    is_the_same = program != "" and program == procfs.linked(f"/proc/{supervisor}/exe")
     return not procfs.is_dumpable(pid) or is_the_same

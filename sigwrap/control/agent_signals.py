@@ -32,8 +32,8 @@ from sigwrap.approve.control_protocol import (
 from sigwrap.bare import TYPE_CHECKING, json, socket
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload, number, text
+from sigwrap.kernel.descriptors import refuse_descriptors
 from sigwrap.kernel.peer import Peer
-from sigwrap.kernel.pidfd import refuse_descriptors
 from sigwrap.log.folder import private_folder
 from sigwrap.session.diagnosis import Standstill
 from sigwrap.session.run_end import KillDemanded, LimitReached, TerminationDemanded
@@ -218,25 +218,20 @@ class AgentSignals:
 
     # The control socket
 
-    def on_request(
-        self, request: ControlRequest, peer: Peer, is_typed: Callable[[], bool]
-    ) -> ControlReply:
-        """`is_typed` returns whether the session itself may have typed the request."""
+    def on_request(self, request: ControlRequest, peer: Peer) -> ControlReply:
         match request:
             case {"do": "signal", "signal": str(word)}:
-                return self._on_signal(word, text(request.get("reason")), peer, is_typed)
+                return self._on_signal(word, text(request.get("reason")), peer)
             case {"do": "signal-outcome", "sequence": int(sequence)}:
                 return self._outcome_of(sequence)
             case _:
                 return refusal("bad-request", "a signal has a name")
 
-    def _on_signal(
-        self, word: str, reason: str, peer: Peer, is_typed: Callable[[], bool]
-    ) -> ControlReply:
+    def _on_signal(self, word: str, reason: str, peer: Peer) -> ControlReply:
         signal = known_signal(word)
         if signal is None:  # `sigwrap signal` suggests the closest name
             return refusal("unknown-signal", unknown(word))
-        if signal is AgentSignal.SIGCONT and is_typed():
+        if signal is AgentSignal.SIGCONT and self._session.approvals.is_typed(peer):
             return refusal(
                 "typed", "the session may have typed this itself: send it from another terminal"
             )

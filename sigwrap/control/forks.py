@@ -9,8 +9,8 @@ import time
 from sigwrap.approve.questions import denial
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.calls import CLONE_PARENT
-from sigwrap.kernel import proc_files
 from sigwrap.kernel import process as linux_process
+from sigwrap.kernel import procfs
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.policy.judge.rules import Limits
 from sigwrap.session.effects import (
@@ -99,7 +99,7 @@ class Forks:
         self._pending = {
             tid: fork
             for tid, fork in self._pending.items()
-            if fork.answered_s > latest_s and proc_files.exists(f"/proc/{tid}")
+            if fork.answered_s > latest_s and procfs.exists(f"/proc/{tid}")
         }
 
 

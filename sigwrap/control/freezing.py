@@ -8,7 +8,7 @@ from itertools import chain
 
 from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.kernel import process as linux_process
-from sigwrap.kernel import procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.procfs import Stat
 from sigwrap.text import printable
 
@@ -272,5 +272,6 @@ def _runs(tid: int) -> bool:
 
 def _will_run(thread: Stat) -> bool:
     """Return whether it runs. In an uninterruptible wait, a pending SIGSTOP will stop it."""
-    is_held_up = thread.state == "D" and not procfs.has_pending(thread.pid, signal.SIGSTOP)
-    return thread.state in "RS" or is_held_up
+    if thread.state == "D":
+        return not signals.is_in(thread.pid, signal.SIGSTOP, b"SigPnd", b"ShdPnd")
+    return thread.state in "RS"

@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, json, suppress
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.events import HOOK_LOG
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import PinnedPath
-from sigwrap.kernel.file_state import mount_of
+from sigwrap.kernel.file_state import is_immutable, mount_of
 from sigwrap.kernel.paths import refuse_magic_links
 from sigwrap.kernel.peer import Peer, examine_sender
-from sigwrap.kernel.sigfd import KILL_SWITCH_SIGNAL, SignalFd
+from sigwrap.kernel.signals import KILL_SWITCH_SIGNAL, SignalFd
 from sigwrap.log.folder import (
     JOURNAL_SUFFIX,
     Folder,
@@ -163,12 +163,26 @@ def remove(each_store: tuple[str, ...]) -> list[str]:
     """Remove the file from all stores; return why it is still on."""
     failures = []
     for store in each_store:
+        path = printable(path_in(store))
         try:
             with suppress(FileNotFoundError, NotADirectoryError):
-                _remove(store)
+                if is_immutable_in(store):
+                    failures.append(f"{path} is immutable; first, as root: chattr -i {path}")
+                else:
+                    _remove(store)
         except OSError as error:
-            failures.append(f"can't remove {printable(path_in(store))}: {error.strerror}")
+            failures.append(f"can't remove {path}: {error.strerror}")
     return failures
+
+
+def is_immutable_in(store: str) -> bool:
+    """Return whether the file is there and immutable: root has to change that before it is
+    removed. Raises OSError if that is unknown."""
+    folder = os.open(store, _FOLDER_FLAGS)
+    try:
+        return is_immutable(folder, NAME.encode())
+    finally:
+        os.close(folder)
 
 
 def _remove(store: str) -> None:
@@ -190,7 +204,7 @@ def look_in(folder: int) -> State | None:
     try:
         if not stat.S_ISREG(os.fstat(found).st_mode) or mount_of(found) != mount_of(folder):
             return State()
-        proc, path = proc_files.at(b"/proc/self/fd/%d" % found)
+        proc, path = procfs.at(b"/proc/self/fd/%d" % found)
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=proc)
     except OSError:
         return State()
@@ -218,9 +232,9 @@ def announced_by(pid: int) -> State | None:
     """Return the state that a process outside all sessions announces; None if unreadable."""
     folder = f"/proc/{pid}/fd"
     try:
-        for name in proc_files.names(folder):
-            if proc_files.linked(f"{folder}/{name}") == f"/memfd:{_ANNOUNCEMENT} (deleted)":
-                file = proc_files.open_file(f"{folder}/{name}")
+        for name in procfs.names(folder):
+            if procfs.linked(f"{folder}/{name}") == f"/memfd:{_ANNOUNCEMENT} (deleted)":
+                file = procfs.open_file(f"{folder}/{name}")
                 try:
                     return _decoded(os.pread(file, _MAX_BYTES, 0))
                 finally:

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 import sigwrap
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.kernel.sockets import ListenerCheck
+from sigwrap.kernel.peer import ListenerCheck
 from sigwrap.text import printable
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from sigwrap.control.remote_poll import (
 )
 from sigwrap.errors import SessionError
 from sigwrap.events import Payload
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import have_own_table
 from sigwrap.session.run_end import SwitchedOff
 
@@ -160,7 +160,7 @@ class RemoteSwitch:
     def _poll_whenever_wanted(self) -> None:
         """The thread. An error's text may hold a part of the URL, so only its type is shown."""
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        have_own_table((self._wanted_fd, self._answered_fd, *proc_files.held()))
+        have_own_table((self._wanted_fd, self._answered_fd, *procfs.held()))
         while True:
             os.eventfd_read(self._wanted_fd)
             try:

@@ -14,8 +14,7 @@ from sigwrap.agent.signals import AgentSignal
 from sigwrap.agent.watches import DriftWatch, LoopWatch, program_and_subcommand
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, deque
 from sigwrap.events import EXEC_TYPES, Payload, number, text
-from sigwrap.exec.facts import ExecFacts
-from sigwrap.exec.judge import line_of, subject_of
+from sigwrap.exec.facts import ExecFacts, line_of, subject_of
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP
 from sigwrap.session.effects import Escalation, TellWatchers
 from sigwrap.text import masked_text, printable

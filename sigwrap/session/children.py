@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.front.messages import LOOKED_AT_EVERY_S, Heartbeat
 from sigwrap.kernel import process as linux_process
-from sigwrap.kernel import procfs, ptrace
+from sigwrap.kernel import procfs, ptrace, signals
 from sigwrap.kernel.ptrace import WALL
 
 if TYPE_CHECKING:
@@ -188,4 +188,4 @@ class JobControl:
 
 def _handled_by(pid: int) -> frozenset[int]:
     """Return the signals that do not stop the process: it catches or ignores them."""
-    return procfs.caught_signals(pid) | procfs.ignored_signals(pid)
+    return signals.caught_or_ignored(pid)

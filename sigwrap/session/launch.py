@@ -18,8 +18,9 @@ from sigwrap.bare import NamedTuple, NoReturn, signal, socket
 from sigwrap.calls import Under
 from sigwrap.errors import DOCTOR, NOT_EXECUTABLE, KernelError, NoInterception, SessionError
 from sigwrap.events import LEFT_TO_ANOTHER
-from sigwrap.kernel import landlock, libc, paths, ptrace, seccomp
+from sigwrap.kernel import landlock, libc, paths, seccomp
 from sigwrap.kernel import process as linux_process
+from sigwrap.kernel.descriptors import take_descriptor
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.machine import Capability
 from sigwrap.session.settings import Nested, RunSettings
@@ -144,7 +145,7 @@ def _shake_hands(pid: int, channel: socket.socket) -> Launch:
 
 def _taken(pid: int, number: bytes) -> int:
     try:
-        return ptrace.take_descriptor(pid, *_NUMBER.unpack(number))
+        return take_descriptor(pid, *_NUMBER.unpack(number))
     except OSError as refusal:
         why = f"the seccomp listener cannot be taken: {refusal.strerror}"
         raise NoInterception(why, refusal.errno or 0) from refusal

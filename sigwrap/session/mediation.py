@@ -13,10 +13,11 @@ from sigwrap.calls import Family
 from sigwrap.control.forks import Forks
 from sigwrap.errors import KernelError
 from sigwrap.exec.handler import Execs
-from sigwrap.exec.repeated import RepeatedExecs
-from sigwrap.files.handler import Files, RefusedFiles
+from sigwrap.exec.repeated import RepeatedExecs, may_repeat
+from sigwrap.files.audit import Files
 from sigwrap.files.judge import Refusals
-from sigwrap.kernel import procfs, ptrace
+from sigwrap.files.refused import RefusedFiles
+from sigwrap.kernel import procfs, ptrace, signals
 from sigwrap.kernel.ptrace import Gone
 from sigwrap.kernel.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.record.recordings import Recordings
@@ -60,9 +61,7 @@ class Mediation:
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}
             for arch, row in calls.by_number(mediated).items()
         }
-        self.repeated = None
-        if self.execs.may_repeat:
-            self.repeated = RepeatedExecs(session, self, self.execs)
+        self.repeated = RepeatedExecs(session, self) if may_repeat(session) else None
 
     def receive(self) -> Notification | None:
         """Return a request that waits for an answer; None if there is none."""
@@ -162,7 +161,9 @@ class Restarts:
         if pid not in self._traced_until_s:
             if pid in self._left_to_others:
                 return
-            if not procfs.is_alone_and_catches(pid, signal.SIGCHLD) or not _seize(pid):
+            if procfs.numbers(pid, "Threads") != [1]:
+                return
+            if not signals.is_in(pid, signal.SIGCHLD, b"SigCgt") or not _seize(pid):
                 return
             self._look_later()
         self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S

@@ -21,7 +21,7 @@ from sigwrap.approve.questions import DENIED, TO_AN_AGENT, Answer
 from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple, Protocol
 from sigwrap.errors import InternalError
 from sigwrap.events import EVENT_TYPES
-from sigwrap.kernel import procfs, terminals
+from sigwrap.kernel import signals, terminals
 from sigwrap.kernel.paths import MayWait
 from sigwrap.kernel.ptrace import ERESTARTNOINTR
 from sigwrap.kernel.seccomp import ListenerBroken, Notification
@@ -505,7 +505,7 @@ class Performer:
         """Withdraw the requests of threads that have ended, and let the others end that have to: a
         signal that dumps core, such as SIGQUIT, does not end the wait of a call."""
         for request, approval_id in tuple(self._asking.items()):
-            dumps_core = procfs.is_about_to_dump_core(request.tid)
+            dumps_core = signals.is_about_to_dump_core(request.tid)
             is_waiting = self._listener.is_waiting(request.id)
             if is_waiting and dumps_core:
                 self.mark_answered(request)

@@ -14,7 +14,7 @@ from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.control import killswitch
 from sigwrap.errors import UsageError
 from sigwrap.events import Payload
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from sigwrap.log.folder import default_store
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import KILLSWITCH_URL
@@ -173,9 +173,9 @@ def _with_variables(inherited: Inherited, preset: Preset) -> Inherited:
 def _running_daemons(preset: Preset) -> list[_Daemon]:
     """Find the agent's daemons that run as the same user."""
     found = []
-    for pid in proc_files.all_pids() if preset.daemons else ():
+    for pid in procfs.all_pids() if preset.daemons else ():
         try:
-            if proc_files.file_status(f"/proc/{pid}").st_uid != os.geteuid():
+            if procfs.file_status(f"/proc/{pid}").st_uid != os.geteuid():
                 continue
         except OSError:
             continue  # it has ended

@@ -10,8 +10,8 @@ import sigwrap
 from sigwrap import errors
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.errors import StoreError
-from sigwrap.exec.look import cwd_of
-from sigwrap.files.handler import make_missing, remove_unused
+from sigwrap.exec.asked import cwd_of
+from sigwrap.files.tree import make_missing, remove_unused
 from sigwrap.front.messages import Channel, CommandStarted
 from sigwrap.kernel import libc, limits, memory
 from sigwrap.kernel.descriptors import release_inherited
@@ -144,7 +144,7 @@ def _run(
     clock_started_s = time.monotonic()
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
-    libc.set_undumpable()
+    libc.set_dumpable(False)
     lines = OwnLines(tell)
     if joins is None:  # the loop reports to joined commands, each through its own socket
         recorder.tell = lines.tell
@@ -290,7 +290,11 @@ _CHANGES_SHOWN = 20
 
 
 def note_changes(recorder: Recorder, tell: Tell) -> None:
-    changed = own_files.changed_own_files()
+    try:
+        changed = own_files.changed_own_files()
+    except Exception as bug:  # count them as changed, and let the log get its end
+        tell(f"internal error: can't check sigwrap's own files: {type(bug).__name__}: {bug}")
+        changed = [own_files.PACKAGE]
     if not changed:
         return
     recorder.record(

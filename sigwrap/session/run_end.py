@@ -22,8 +22,7 @@ from __future__ import annotations
 import errno
 
 from sigwrap import errors
-from sigwrap.bare import Enum, NamedTuple
-from sigwrap.bare.signal import SIGKILL, SIGTERM
+from sigwrap.bare import Enum, NamedTuple, signal
 from sigwrap.policy.judge.signals import signal_name
 
 LEFTOVERS_GRACE_S = 2.0
@@ -287,7 +286,7 @@ class RunEnd:
         if self._ended is None:
             return errors.REFUSED
         if self._is_killed and self._ended.signal is None:  # it ended just before the kill
-            return errors.from_signal(SIGKILL)
+            return errors.from_signal(signal.SIGKILL)
         if self._ended.signal is not None:
             return errors.from_signal(self._ended.signal)
         return self._ended.exit_code or 0
@@ -298,7 +297,7 @@ class RunEnd:
         if self.reached_limit is not None or self.switched_off is not None:
             return 0
         if self._terminated is not None:
-            return 0 if self._terminated.is_for_budget else SIGTERM
+            return 0 if self._terminated.is_for_budget else signal.SIGTERM
         if self._interrupted_by:
             return self._interrupted_by
         return 0 if self._ended is None else self._ended.signal or 0

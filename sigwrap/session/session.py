@@ -10,23 +10,19 @@ from __future__ import annotations
 import errno
 import os
 import select
-from collections.abc import Callable
 
 from sigwrap.approve.approvals import Approvals
-from sigwrap.approve.terminal_prompt import ring
-from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.bare.signal import SIGCHLD, SIGKILL
+from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.calls import Under
 from sigwrap.control.agent_signals import AgentSignals, ToolCalls
 from sigwrap.control.freezing import Freezing
 from sigwrap.control.killswitch import KillSwitch
 from sigwrap.control.watchers import Watchers
 from sigwrap.events import Payload
-from sigwrap.exec.events import exit_payload
-from sigwrap.front.messages import BEATS_EVERY_S, Channel, Notice
-from sigwrap.kernel import terminals
+from sigwrap.exec.facts import exit_payload
+from sigwrap.front.messages import BEATS_EVERY_S, Channel
 from sigwrap.kernel.process import oom_kills, used_up_cpu_limit
-from sigwrap.kernel.sigfd import SignalFd
+from sigwrap.kernel.signals import SignalFd
 from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
 from sigwrap.session.children import Children, JobControl
@@ -41,7 +37,7 @@ from sigwrap.session.plan import Plan
 from sigwrap.session.processes import Processes, Turns
 from sigwrap.session.recorder import Recorder
 from sigwrap.session.run_end import CommandNotExecuted, LimitReached, RunEnd
-from sigwrap.session.settings import BELL, RunSettings, is_unattended
+from sigwrap.session.settings import RunSettings, is_unattended
 from sigwrap.session.walls import Walls
 from sigwrap.start.command import HostEnvironment
 
@@ -90,7 +86,7 @@ class Session:
         self.recorder = recorder
         self.channel = front
         self.loop = Loop()
-        self.child_signals = SignalFd({SIGCHLD})
+        self.child_signals = SignalFd({signal.SIGCHLD})
         self.pool = WorkerPool(self.loop)
         # A part may use those above it when it is made, and all of them later.
         self.turns = Turns(self)
@@ -169,11 +165,10 @@ class Session:
         channel = self.facts.launched.channel
         error = self.facts.launched.exec_failure()
         if error is not None:
-            # No other process has made an exec by then.
-            denied = self.mediation is not None and error == errno.EACCES
-            why = (
-                self.mediation.execs.last_denial() if self.mediation is not None and denied else ""
-            )
+            why = ""
+            if self.mediation is not None and error == errno.EACCES:
+                # No other process has made an exec by then.
+                why = self.mediation.execs.mediator.last_denial
             told = CommandNotExecuted(error, why or os.strerror(error), was_told=bool(why))
             self.ending.on(told)
         self.loop.unwatch(channel.fileno())
@@ -195,7 +190,7 @@ class Session:
 
     def was_told_of_denial(self, pid: int) -> bool:
         """sigwrap has printed why this process's exec was denied."""
-        return self.mediation is not None and self.mediation.execs.denied_last() == pid
+        return self.mediation is not None and self.mediation.execs.mediator.denied_last == pid
 
     # What one part asks of the others
 
@@ -224,18 +219,6 @@ class Session:
         """No user looks at the terminal."""
         return is_unattended(os.environb)
 
-    def notifier(self) -> Callable[[Notice], None] | None:
-        """What reports each approval request to the user."""
-        command = self.settings.notify
-        if not command:
-            return None
-        if command != BELL:
-            return self.channel.send
-        if terminals.controlling < 0:
-            self.recorder.tell("--notify bell: there is no terminal")
-            return None
-        return ring
-
     def how_it_stands(self) -> Payload:
         counts = self.recorder.counts
         return {
@@ -248,7 +231,8 @@ class Session:
 
     def recorded_commands(self) -> frozenset[int]:
         """Pids of commands that get each signal from their stubs."""
-        return frozenset() if self.mediation is None else self.mediation.recordings.commands()
+        running = {} if self.mediation is None else self.mediation.recordings.running
+        return frozenset(each.command.pid for each in running.values())
 
     def process_ended(self, process: Process, wait_status: int | None) -> None:
         """`wait_status`: as wait(2) has it, where it is known."""
@@ -261,7 +245,7 @@ class Session:
         if self.mediation is not None:
             self.mediation.process_ended(process, code)
         payload = exit_payload(process.ppid, process.last_name, process.depth, code, killer)
-        if killer == SIGKILL:
+        if killer == signal.SIGKILL:
             payload |= self._what_kernel_tells(process)
         self.recorder.record("process_exited", process.pid, payload)
 

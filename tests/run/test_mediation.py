@@ -73,7 +73,6 @@ def _answered(caller: Process | None, number: int, argument: int = 5, **parts: A
         # It has left the tree, however that was done.
         (None, 62, 5, "not in this session's process tree"),
         (BASH, 135, 5, "sigwrap does not handle this call"),
-        (BASH, 72, 11, "sigwrap does not handle this use of fcntl"),  # F_GETSIG
     ],
 )
 def test_what_the_filter_hands_over_and_nobody_can_judge_is_refused_and_recorded(

@@ -28,7 +28,7 @@ from sigwrap.control.remote_poll import (
 )
 from sigwrap.control.remote_switch import RemoteSwitch
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.kernel.sockets import ListenerCheck
+from sigwrap.kernel.peer import ListenerCheck
 from sigwrap.session.loop import Loop
 from sigwrap.session.run_end import SwitchedOff
 from tests.support.stand_in import session_of
