@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 LOOK = """
 import sys
 sys.path[:0] = [{root!r}]
-from sigwrap.linux import proc_files
+from sigwrap.kernel import proc_files
 from sigwrap.start import own_code
 import os
 proc_files.hold()
