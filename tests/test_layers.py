@@ -20,9 +20,9 @@ MODULES = {
 # Pure modules know no kernel, no file and no clock. They import each other and what is pure below.
 PURE = {
     *("text", "events", "calls", "outcomes", "policy", "agent", "hooks"),
-    *("exec.facts", "exec.judge", "exec.question", "exec.events"),
-    *("signal.facts", "signal.judge", "signal.rules", "network.judge", "files.judge"),
-    *("approve.questions", "control.usage_limits", "control.remote_steps"),
+    *("exec.facts", "exec.judge", "exec.question"),
+    *("signal.facts", "signal.judge", "network.judge", "files.judge"),
+    "approve.questions",
     *("session.effects", "session.lineage", "session.run_end", "front.interrupts"),
 }
 BELOW_PURE = {"bare", "errors", "amounts", "machine"}
@@ -44,12 +44,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "session": {"kernel", "exec.compiled", "log"},
     "front": {"kernel", "start"},
     "signal": {"kernel", "session"},
-    "files": {"kernel", "session", "signal"},
+    "files": {"kernel", "session"},
     "record": {"sigwrap", "kernel", "start", "session"},
-    "exec": {"kernel", "exec.compiled", "log", "start", "session", "signal", "record"},
-    "network": {"kernel", "session", "signal"},
+    "exec": {"kernel", "exec.compiled", "log", "start", "session", "record"},
+    "network": {"kernel", "session"},
     "approve": {"kernel", "log", "session", "front"},
-    "control": {"sigwrap", "kernel", "log", "session", "signal", "approve"},
+    "control": {"sigwrap", "kernel", "log", "session", "approve"},
     "join": {"kernel", "start", "session", "front", "approve"},
     "session.run": {
         *("sigwrap", "kernel", "log", "start", "session", "front", "signal", "files", "record"),
@@ -133,7 +133,7 @@ def test_a_folder_of_every_start_imports_nothing_slow(folder: str) -> None:
 
 
 def test_only_what_calls_the_kernel_uses_ctypes() -> None:
-    others = {"sigwrap.network.duplicate", "sigwrap.exec.content", "sigwrap.start.own_code"}
+    others = {"sigwrap.network.duplicate", "sigwrap.start.own_code"}
     for module, path in MODULES.items():
         if not module.startswith("sigwrap.kernel.") and module not in others:
             for line, imported in _imports(_parse(path)):

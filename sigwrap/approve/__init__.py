@@ -7,6 +7,6 @@ terminal_prompt   asks on the terminal, which the command uses too
 terminal_input    what the terminal's input means during a request
 wording           a request as the terminal, a list, a notification and the log show it
 control_socket    the server at the session's control socket
-control_protocol  its messages, and sockets whose session has ended
-control_client    asks all running sessions of a store at once
+control_protocol  its messages, and the lock of an approver who watches
+control_client    asks all running sessions of a store; sockets whose session has ended
 """

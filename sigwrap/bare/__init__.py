@@ -1,8 +1,8 @@
 """Replace modules of the standard library that are slow to import. Each takes a tenth of the time,
-and behaves the same for all that sigwrap uses.
+and behaves the same for all that sigwrap uses. Here are typing's names (a run checks no types),
+NamedTuple, Enum, suppress, lru_cache, deque, Counter, and signals without the enumerations of their
+numbers.
 
-here        typing's names (a run checks no types), NamedTuple, Enum, suppress, lru_cache, deque,
-            Counter, and signals without the enumerations of their numbers
 socket      sockets, without files and host names
 re          regular expressions, compiled when first needed
 json        writes JSON; imports json only to read it

@@ -53,7 +53,7 @@ class ThisMachine:
 
     def by_name(self, words: Sequence[str], folder: str, depth: int) -> CommandRequest:
         """Return a request whose files are not looked at, but for those that shadow a command."""
-        if self._commands is None:  # listing them takes a tenth of a hook's time
+        if self._commands is None:
             since_ns = None if self.runs_in_session else 0
             self._commands = SystemCommands(our_view(), os.environ.get("PATH", ""), since_ns)
         return with_shadows(command_request(words, folder=folder, depth=depth), self._commands)

@@ -1,13 +1,13 @@
 """One poll of the remote kill switch: its URL, the proxy, the certificates, and the GET.
 
-Everything is imported and read at the start, since the command may be able to change it later. A
-poll ends within WITHIN_S, however slowly the server sends. Only a name lookup in the C library has
-no limit: remote_switch.py counts a poll that does not return as missed.
+Everything is imported and read at the start, since the command may be able to change it later.
+Each wait for the server ends within WITHIN_S. If the server sends a byte at a time, or a name
+lookup takes long, the poll may last: remote_switch.py counts it as missed.
 """
 
 from __future__ import annotations
 
-import io
+import json
 import os
 import re
 import socket
@@ -21,15 +21,12 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import sigwrap
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.control.remote_steps import Answer, Missed, read_answer
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.kernel.sockets import ListenerCheck
+from sigwrap.kernel.peer import ListenerCheck
 from sigwrap.text import printable
 
 if TYPE_CHECKING:
     import ssl
-
-    from _typeshed import ReadableBuffer, WriteableBuffer
 
 WITHIN_S = 5.0
 LONGEST_BODY = 64 * 1024
@@ -39,9 +36,25 @@ _URL_CHARACTERS = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f:.]+")
 _LOOPBACK = re.compile(r"localhost|::1|127(\.[0-9]{1,3}){3}")
 _SHOWN_CHARACTERS = 200
+_REASON_CHARACTERS = 200
 _BUNDLES = ("ca-certificates.crt", "ca-bundle.crt")
 # A name server that is down must not use up a whole poll.
 _RESOLVER = "timeout:1 attempts:2"
+
+
+class Killed(NamedTuple):
+    reason: str  # a printable line
+
+
+class Alive(NamedTuple):
+    pass
+
+
+class Missed(NamedTuple):
+    reason: str
+
+
+Answer = Killed | Alive | Missed
 
 Poll = Callable[[], Answer]
 
@@ -189,6 +202,32 @@ def verifying_context(environment: Mapping[bytes, bytes]) -> ssl.SSLContext:
     return context
 
 
+def read_answer(body: bytes) -> Answer:
+    """Parse the body. Only a JSON object can keep the run alive: an error page cannot."""
+    try:
+        found = json.loads(body.decode())
+    except UnicodeDecodeError:
+        return Missed("the answer is not UTF-8")
+    except (ValueError, RecursionError):
+        return Missed("the answer is not JSON")
+    if not isinstance(found, dict):
+        return Missed("the answer is not a JSON object")
+    match found.get("killed", False), found.get("reason"):
+        case True, reason:
+            return Killed(_line(reason) or "no reason given")
+        case False, _:
+            return Alive()
+    return Missed("in the answer, killed is neither true nor false")
+
+
+def _line(reason: object) -> str:
+    """Return a short printable line. Escaping can turn one character into ten, so cut twice."""
+    if not isinstance(reason, str):
+        return ""
+    line = printable(" ".join(reason[: 4 * _REASON_CHARACTERS].split()))
+    return line if len(line) <= _REASON_CHARACTERS else line[:_REASON_CHARACTERS] + "…"
+
+
 def poll_of(address: Web | File, environment: Mapping[bytes, bytes]) -> Poll:
     """Return the function that polls once. Raises SigwrapError if it never could."""
     if isinstance(address, File):
@@ -247,9 +286,9 @@ def _get(
             headers = {"Host": f"{host}:{server.port}"}
             if proxy.authorization:
                 headers["Proxy-Authorization"] = proxy.authorization
-            accepted = _response(
-                _Timed(connection, deadline_s), "CONNECT", headers["Host"], headers
-            )
+            connection.settimeout(_left_s(deadline_s))
+            # A duplicate: HTTPConnection closes what it gets.
+            accepted = _response(connection.dup(), "CONNECT", headers["Host"], headers)
             if accepted.status != 200:
                 raise NoAnswer(f"the proxy refused the connection: status {accepted.status}")
         if context is not None:
@@ -261,7 +300,8 @@ def _get(
             headers = {"Host": address.place, "Accept": "application/json"}
             if server.authorization:
                 headers["Authorization"] = server.authorization
-            response = _response(_Timed(connection, deadline_s), "GET", address.target, headers)
+            connection.settimeout(_left_s(deadline_s))
+            response = _response(connection, "GET", address.target, headers)
             if response.status != 200:
                 is_redirect = 300 <= response.status < 400
                 followed = " (sigwrap does not follow redirects)" if is_redirect else ""
@@ -273,7 +313,7 @@ def _get(
 
 
 def _response(
-    connection: _Timed, method: str, target: str, headers: dict[str, str]
+    connection: socket.socket, method: str, target: str, headers: dict[str, str]
 ) -> HTTPResponse:
     http = HTTPConnection(headers["Host"])
     http.sock = connection
@@ -319,31 +359,6 @@ def _connect(server: Server, listeners: ListenerCheck | None, deadline_s: float)
             failures.append(failure)
         connection.close()
     raise failures[0]
-
-
-class _Timed(io.RawIOBase):
-    """What HTTPConnection needs of a socket; each wait ends at the deadline of the poll."""
-
-    def __init__(self, connection: socket.socket, deadline_s: float) -> None:
-        self._connection = connection
-        self._deadline_s = deadline_s
-
-    def sendall(self, data: ReadableBuffer) -> None:
-        self._connection.settimeout(_left_s(self._deadline_s))
-        self._connection.sendall(data)
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(self)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        self._connection.settimeout(_left_s(self._deadline_s))
-        return self._connection.recv_into(buffer)
-
-    def close(self) -> None:
-        """Do nothing: HTTPConnection closes it before the body is read."""
 
 
 def _left_s(deadline_s: float) -> float:

@@ -14,8 +14,7 @@ from sigwrap.agent.signals import AgentSignal
 from sigwrap.agent.watches import DriftWatch, LoopWatch, program_and_subcommand
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, deque
 from sigwrap.events import EXEC_TYPES, Payload, number, text
-from sigwrap.exec.facts import ExecFacts
-from sigwrap.exec.judge import line_of, subject_of
+from sigwrap.exec.facts import ExecFacts, line_of, subject_of
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP
 from sigwrap.session.effects import Escalation, TellWatchers
 from sigwrap.text import masked_text, printable
@@ -50,14 +49,13 @@ class Watchers:
         if self._rule is not None:
             self._same_execs = LoopWatch(self._rule.same_exec, self._rule.within_s)
         self._profile = session.plan.profile
+        self.counts_execs = self._same_execs is not None
+        self.looks_at_execs = self._profile is not None  # not only at how often a program runs
         self._drifts: set[object] = set()
         self._shadows: set[object] = set()
         self._attempts_s: dict[str, float] = {}  # event -> when it was last sent
+        self.watched = EXEC_TYPES | _READERS.keys()  # events
         self._due: deque[tuple[_Kind, str]] = deque()
-
-    @property
-    def watch_execs(self) -> bool:
-        return self._same_execs is not None or self._profile is not None
 
     def on_escalation(self, escalation: Escalation) -> None:
         source = f"rule {escalation.rule} of {self._policy}"
@@ -69,15 +67,6 @@ class Watchers:
         # The policy itself chose a replacement, and no profile has it.
         if self._profile is not None and not effect.is_replaced:
             self._look_for_drift(self._profile, effect)
-
-    @property
-    def looks_at_execs(self) -> bool:
-        """Whether the program matters, not only how often it runs."""
-        return self._profile is not None
-
-    @property
-    def counts_execs(self) -> bool:
-        return self._same_execs is not None
 
     def on_repeated_exec(self, facts: ExecFacts, at_s: float) -> None:
         """Count one more of an exec that on_exec has seen before."""
@@ -93,24 +82,27 @@ class Watchers:
 
     def on_event(self, event: str, payload: Payload) -> None:
         """Look at an event before it is written: a full log must not hide it."""
-        shadow = shadow_of(event, payload)
-        if shadow is not None:
-            self._raise_once(self._shadows, shadow.file, _SHADOW, shadow.what)
+        if event in EXEC_TYPES:
+            if shadowed := payload.get("shadows"):
+                file = text(payload.get("path"))
+                self._raise_once(self._shadows, file, _SHADOW, f"{file} shadows {shadowed}")
             return
         attempt = attempt_on_boundary(event, payload)
-        if attempt is None or (attempt.peer_pid and not self._session.is_inside(attempt.peer_pid)):
+        if not attempt:
+            return
+        if event == "control_refused" and not self._session.is_inside(payload["peer_pid"]):
             return
         last_s, now_s = self._attempts_s.get(event), time.monotonic()
         if last_s is None or now_s - last_s >= _ATTEMPT_AGAIN_AFTER_S:
             self._attempts_s[event] = now_s
-            self._raise(_ATTEMPT, attempt.what)
+            self._raise(_ATTEMPT, attempt)
 
     def send_what_is_due(self) -> None:
         while self._due:
             kind, reason = self._due.popleft()
-            signals = self._session.agent_signals
-            send = signals.send if kind.escalates else signals.note
-            send(kind.signal, kind.source, reason)
+            self._session.agent_signals.send(
+                kind.signal, kind.source, reason, escalates=kind.escalates
+            )
 
     def _look_for_loop(self, watch: LoopWatch, facts: ExecFacts, now_s: float) -> None:
         main, rule = facts.programs[0], self._rule
@@ -138,78 +130,55 @@ class Watchers:
         if len(reason) > _LONGEST:
             reason = f"{reason[: _LONGEST - 1]}…"
         if not self._due:
-            self._session.loop.call_at(time.monotonic(), self.send_what_is_due)
+            self._session.loop.call_in(0, self.send_what_is_due)
         self._due.append((kind, reason + more))
 
 
-# Finds events that are attempts on sigwrap, or shadows of system commands.
+# Events that are attempts on sigwrap. A shadow of a system command is none: it may be intended, as
+# the agent installed a tool.
 
 
-class Attempt(NamedTuple):
-    what: str  # not escaped
-    peer_pid: int = 0  # the refused process: an attempt only if it is in this session's tree
-
-
-class Shadow(NamedTuple):
-    """An exec of a program that shadows a system command.
-
-    It may be intended (the agent installed a tool), so it is not an attempt: `trust.path_shadow`
-    decides what follows.
-    """
-
-    file: str
-    what: str
-
-
-def shadow_of(event: str, payload: Payload) -> Shadow | None:
-    shadowed = payload.get("shadows")
-    if not shadowed or event not in EXEC_TYPES:
-        return None
-    file = text(payload.get("path"))
-    return Shadow(file, f"{file} shadows {shadowed}")
-
-
-def attempt_on_boundary(event: str, payload: Payload) -> Attempt | None:
-    """Return the attempt on sigwrap that an event reports, if any."""
+def attempt_on_boundary(event: str, payload: Payload) -> str:
+    """Return the attempt on sigwrap that an event reports, not escaped; empty if it is none."""
     read = _READERS.get(event)
-    return None if read is None else read(payload)
+    return "" if read is None else read(payload)
 
 
-def _signal(payload: Payload) -> Attempt | None:
-    """Return None for a signal to a whole group, which sigwrap may be in, and for PTRACE_TRACEME,
-    which names no process."""
+def _signal(payload: Payload) -> str:
+    """Return nothing for PTRACE_TRACEME, which names no process, and for a signal to a whole group,
+    which sigwrap may be in."""
     target = payload.get("target_pid")
     if payload.get("rule_name") != PROTECTS_SIGWRAP.rule or not target or "correlation" in payload:
-        return None
+        return ""
     sender = f"{text(payload.get('source_cmd'))} ({number(payload.get('source_pid'))})"
     signal, call = text(payload.get("signal_name")), text(payload.get("syscall"))
-    return Attempt(f"{sender} tried to send {signal} by {call} to sigwrap ({target})")
+    return f"{sender} tried to send {signal} by {call} to sigwrap ({target})"
 
 
-def _peer(payload: Payload) -> Attempt | None:
+def _peer(payload: Payload) -> str:
     pid = number(payload.get("peer_pid"))
     if not payload.get("inside_session") or not pid:
-        return None
+        return ""
     command = masked_text(text(payload.get("peer_cmd")))
-    return Attempt(f"process {pid} connected to the control socket: {command}", peer_pid=pid)
+    return f"process {pid} connected to the control socket: {command}"
 
 
-def _store(payload: Payload) -> Attempt | None:
-    return Attempt(f"{text(payload.get('what'))}: {text(payload.get('path'))}")
+def _store(payload: Payload) -> str:
+    return f"{text(payload.get('what'))}: {text(payload.get('path'))}"
 
 
-def _own_files(payload: Payload) -> Attempt | None:
+def _own_files(payload: Payload) -> str:
     files = payload.get("files") or ["?"]
     more = number(payload.get("count")) - 1
-    return Attempt(f"sigwrap's file {files[0]} was changed" + f" and {more} more" * (more > 0))
+    return f"sigwrap's file {files[0]} was changed" + f" and {more} more" * (more > 0)
 
 
-def _kill_switch(payload: Payload) -> Attempt | None:
+def _kill_switch(payload: Payload) -> str:
     path = text(payload.get("path"))
-    return Attempt(f"sigwrap killswitch on did not announce {path}")
+    return f"sigwrap killswitch on did not announce {path}"
 
 
-_READERS: dict[str, Callable[[Payload], Attempt | None]] = {
+_READERS: dict[str, Callable[[Payload], str]] = {
     "signal_blocked": _signal,
     "control_refused": _peer,
     "store_tampered": _store,

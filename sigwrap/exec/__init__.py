@@ -1,19 +1,17 @@
 """Execs: what would run, whether it may, and whether the kernel loaded what was judged.
 
-facts         pure: what an exec is judged by
+facts         pure: what an exec is judged by, and how its events show that
 judge         pure: the whole story of an exec, from the request to its outcome
 question      pure: the approval request for an exec, and what an approval covers
-events        pure: the events of an exec and of a process's end
 handler       gathers the facts for the judge, and carries its effects out
-look          gathers what a call asks for and what would run
 asked         the arguments and the environment, as the caller's memory has them now
 executable    the file, its interpreters, and what a wrapper wraps
-content       how a file begins: a script's interpreter, an ELF file's loader
+content       how a file begins, its digest, and where its exec would run
 commands      the files that words name along PATH; the system's own programs
 verify        follows an exec to its exec stop, and compares the loaded image
 traced        the same for a caller that another process traces
 tracing       who traces a caller, and how far its exec has got
 replacements  prepares a program that runs in place of the command
 repeated      plain files that have run before, without a new judgement
-compiled      calls _repeated.c, which does that in C
+compiled      what _repeated.c returns, which does that in C
 """

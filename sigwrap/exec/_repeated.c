@@ -1,18 +1,14 @@
-/* Execs of plain files that have run before.
+/* The fast path of execs: plain files that have run before.
 
-   This is the mechanical part of an exec, and nothing else: it receives a request, gathers the
-   facts, and looks them up among those that were let through. What isn't there is judged by
-   exec/repeated.py, where the file is a plain one that has run before; whatever is unusual
-   is left to the long way: serve() returns, and says what it has received. So nothing is judged
-   here.
+   The extension receives a request, gathers its facts, and looks them up among those that may run.
+   It judges nothing: exec/repeated.py does, if the facts are new. For everything unusual, serve()
+   returns, and hands the request to the slow path.
 
-   What may go on is seized, recorded, let go on, compared at its exec stop and released, with the
-   same calls and the same comparison as on the long way (exec/verify.py,
-   exec/verify.py). As long as nothing else happens, it stays in here: what an exec costs is
-   memory that the processor has forgotten, so little is touched. The ends of processes are taken
-   when the next request comes, or after a moment of quiet; no pid is looked up before.
+   An exec that may run is seized, recorded, answered, compared at its exec stop and released, with
+   the same calls as on the slow path (exec/verify.py). serve() returns when anything else happens:
+   most of what an exec costs is memory that the processor's caches have lost, so it touches little.
 
-   Built against the limited API, so one file is good for every Python from 3.11 on. */
+   Built for the limited API: one file serves every Python since 3.11. */
 
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
@@ -50,15 +46,14 @@
 #define SEIZED (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
 #define ALL_CHILDREN (WNOHANG | WUNTRACED | WCONTINUED | __WALL)
 
-#define STATX_FLAGS 0x4000 /* AT_STATX_DONT_SYNC: what is known of it, without asking who serves it */
+#define STATX_FLAGS 0x4000 /* AT_STATX_DONT_SYNC: only what the kernel knows */
 #define NO_MAGIC_LINKS 0x02
 #define CACHED 0x20
 #define DISCONNECTED 0x4
 
-#define MOST_SEEN 512
 #define MOST_ROWS 256
 #define MOST_WORDS 64
-#define MOST_WAITED 64 /* session/children.py has the same, and looks for more where there are so many */
+#define MOST_WAITED 64 /* as in session/children.py, which then looks for more */
 #define LONGEST_WORD 1024
 #define LONGEST_ROW 12288
 #define QUIET_MS 2
@@ -79,13 +74,14 @@ typedef struct {
     Image image;
 } Stat;
 
-/* A process that was first seen here, until serve() returns. */
+/* A process that serve() has seen first, until it returns. */
 typedef struct {
     int pid, ppid, below, depth, pidfd, has_ended, comm_length;
     uint64_t start;
-    Image forked, image; /* as the fork left it, and since its exec */
+    Image forked, image; /* after the fork, and after its last exec */
     char comm[64];
-    PyObject *entry;
+    PyObject *runs;  /* its execs: their entries and images */
+    PyObject *entry; /* of the last one; `runs` holds it */
 } Seen;
 
 typedef struct {
@@ -94,12 +90,12 @@ typedef struct {
     int path_length, real_length, cwd_length, words_length;
 } Facts;
 
-/* What an entry of the remembered execs holds, in this order: repeated.py makes it. */
+/* The items of an entry, which repeated.py makes. */
 enum { EVENT, BEFORE_PPID, AFTER_PPID, AFTER_BELOW, EXIT_AFTER_PPID, BUDGET };
 
-/* What serve() says: go on as usual; a request is left to the long way; the end of somebody has to
-   be dealt with before the request is looked at; an exec was let go on and isn't over; one was
-   refused, for the log can't be written; requests can't be received. */
+/* What serve() returns: nothing to do; a request for the slow path; a request that comes after ends
+   of processes; an exec that goes on and is not over; one that it has refused because the log can't
+   be written; an error of the listener. */
 enum { QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, BROKEN };
 
 static int listener, journal, child_signals, proc, first_left_to_others;
@@ -107,97 +103,21 @@ static int counts_crowd, most_children, most_processes; /* 0: no limit */
 static unsigned mount_bit;
 static Place our_root;
 static PyObject *exit_before, *exit_after, *exit_event;
-static PyObject *name_depth, *name_image, *name_argv, *name_children, *name_parent, *name_pid;
+static PyObject *judge, *is_missing, *place_of_child; /* methods of repeated.py */
 
 static struct seccomp_notif request;
 static Facts facts;
-static Seen seen[MOST_SEEN];
+static Seen seen[MOST_ROWS + 1]; /* each exec adds a row */
 static int seen_count;
-
-/* BLAKE2b with 32 bytes of digest (RFC 7693): the chain of the log. */
-
-static const uint64_t initial[8] = {
-    0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0xa54ff53a5f1d36f1,
-    0x510e527fade682d1, 0x9b05688c2b3e6c1f, 0x1f83d9abfb41bd6b, 0x5be0cd19137e2179,
-};
-static const uint8_t order[10][16] = {
-    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
-    {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
-    {11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4},
-    {7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8},
-    {9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13},
-    {2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9},
-    {12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11},
-    {13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10},
-    {6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5},
-    {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0},
-};
-
-static uint64_t rotated(uint64_t word, int bits) { return word >> bits | word << (64 - bits); }
-
-static void mix(uint64_t *v, int a, int b, int c, int d, uint64_t x, uint64_t y)
-{
-    v[a] += v[b] + x;
-    v[d] = rotated(v[d] ^ v[a], 32);
-    v[c] += v[d];
-    v[b] = rotated(v[b] ^ v[c], 24);
-    v[a] += v[b] + y;
-    v[d] = rotated(v[d] ^ v[a], 16);
-    v[c] += v[d];
-    v[b] = rotated(v[b] ^ v[c], 63);
-}
-
-static void compress(uint64_t *state, const uint8_t *block, uint64_t hashed, int is_last)
-{
-    uint64_t v[16], m[16];
-    memcpy(m, block, sizeof m);
-    memcpy(v, state, 8 * sizeof *v);
-    memcpy(v + 8, initial, 8 * sizeof *v);
-    v[12] ^= hashed;
-    if (is_last)
-        v[14] = ~v[14];
-    for (int round = 0; round < 12; round++) {
-        const uint8_t *s = order[round % 10];
-        for (int i = 0; i < 4; i++)
-            mix(v, i, i + 4, i + 8, i + 12, m[s[2 * i]], m[s[2 * i + 1]]);
-        for (int i = 0; i < 4; i++)
-            mix(v, i, (i + 1) % 4 + 4, (i + 2) % 4 + 8, (i + 3) % 4 + 12, m[s[2 * i + 8]],
-                m[s[2 * i + 9]]);
-    }
-    for (int i = 0; i < 8; i++)
-        state[i] ^= v[i] ^ v[i + 8];
-}
-
-static uint8_t key[64];
-static Py_ssize_t key_length;
-
-static void digest(uint8_t *out, const uint8_t *data, size_t size)
-{
-    uint64_t state[8], hashed = 0;
-    uint8_t block[128] = {0};
-    memcpy(state, initial, sizeof state);
-    state[0] ^= 0x01010000 ^ (uint64_t)key_length << 8 ^ 32;
-    if (key_length) {
-        memcpy(block, key, key_length);
-        compress(state, block, hashed = 128, size == 0);
-    }
-    for (; size > 128; data += 128, size -= 128)
-        compress(state, data, hashed += 128, 0);
-    if (size || !key_length) {
-        memset(block, 0, sizeof block);
-        memcpy(block, data, size);
-        compress(state, block, hashed + size, 1);
-    }
-    memcpy(out, state, 32);
-}
 
 /* Rows of the log */
 
 static uint64_t seq, written_ns;
 static int64_t written_bytes, room;
 static uint8_t head[32];
-static int is_torn; /* a row may be there in part: no other follows it */
+static int is_torn; /* a part of a row may be written, so no other may follow */
 static PyObject *rows;
+static PyObject *next_hash, *hasher; /* log/codec.py */
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -207,7 +127,7 @@ static uint64_t now_ns(clockid_t clock)
 }
 
 typedef struct {
-    char text[32 + LONGEST_ROW]; /* the hash before it, then the row */
+    char text[LONGEST_ROW];
     int length, payload;
 } Row;
 
@@ -232,8 +152,7 @@ static void add_number(Row *row, int64_t number)
 
 static void begin_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
 {
-    memcpy(row->text, head, 32);
-    row->length = 32;
+    row->length = 0;
     add_number(row, seq + 1);
     add(row, "\t", 1);
     add_number(row, time_ns);
@@ -245,15 +164,25 @@ static void begin_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
     row->payload = row->length;
 }
 
-/* One write(2), as log/journal.py has it. Whether the row is recorded. */
+static int next_head(const Row *row, uint8_t *next)
+{
+    PyObject *hash = PyObject_CallFunction(next_hash, "y#y#O", (char *)head, (Py_ssize_t)32,
+                                           row->text, (Py_ssize_t)row->length, hasher);
+    int is_known = hash && PyBytes_Size(hash) == 32;
+    if (is_known)
+        memcpy(next, PyBytes_AsString(hash), 32);
+    Py_XDECREF(hash);
+    return is_known;
+}
+
+/* Write a row with one write(2), as log/journal.py does. Return whether it is recorded. */
 static int write_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
 {
-    if (row->length > LONGEST_ROW - 256 || is_torn)
-        return 0;
     static const char digits[] = "0123456789abcdef";
     uint8_t next[32];
     char hex[64];
-    digest(next, (uint8_t *)row->text, row->length);
+    if (row->length > LONGEST_ROW - 256 || is_torn || !next_head(row, next))
+        return 0;
     for (int i = 0; i < 32; i++) {
         hex[2 * i] = digits[next[i] >> 4];
         hex[2 * i + 1] = digits[next[i] & 15];
@@ -262,13 +191,12 @@ static int write_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
     add(row, "\t", 1);
     add(row, hex, 64);
     add(row, "\n", 1);
-    int size = row->length - 32;
-    if (write(journal, row->text + 32, size) != size) {
+    if (write(journal, row->text, row->length) != row->length) {
         is_torn = 1;
         return 0;
     }
     written_ns = now_ns(CLOCK_REALTIME);
-    written_bytes += size;
+    written_bytes += row->length;
     seq++;
     memcpy(head, next, 32);
     PyObject *stored =
@@ -348,10 +276,10 @@ static int read_stat(int pid, Stat *found)
         case 46: found->arguments_end = value; break;
         }
     }
-    return found->image.stack != 0; /* 0: it has no image, or it may not be read */
+    return found->image.stack != 0; /* 0: no image, or not readable */
 }
 
-/* `size` bytes, or up to the end of what is mapped: each page is asked for by itself. */
+/* Read `size` bytes, or up to an unmapped page: each page is a part of its own. */
 static ssize_t read_memory(int pid, uint64_t address, void *into, size_t size)
 {
     struct iovec local = {into, size}, pages[8];
@@ -366,7 +294,7 @@ static ssize_t read_memory(int pid, uint64_t address, void *into, size_t size)
     return process_vm_readv(pid, &local, 1, pages, count, 0);
 }
 
-/* The length of the string, without its NUL; -1 where it isn't there or too long. */
+/* Return the length of a string without its NUL, or -1 if it is unreadable or too long. */
 static int read_string(int pid, uint64_t address, char *into, size_t most)
 {
     size_t length = 0;
@@ -404,12 +332,12 @@ static void answer(int error)
 {
     struct seccomp_notif_resp response = {
         .id = request.id, .error = -error, .flags = error ? 0 : FLAG_CONTINUE};
-    ioctl(listener, SEND, &response); /* fails where nobody waits any more */
+    ioctl(listener, SEND, &response); /* fails if the caller waits no more */
 }
 
 /* Ends */
 
-static PyObject *ended; /* pidfds that were not first seen here */
+static PyObject *ended; /* pidfds of other processes */
 
 static int write_exit(Seen *process, int status)
 {
@@ -426,7 +354,8 @@ static int write_exit(Seen *process, int status)
     return write_row(&row, exit_event, process->pid, time_ns);
 }
 
-/* By a signal, not yet reaped, or the log can't be written: that is left to the long way. */
+/* Return 0, for the slow path, if a signal has ended it, it is not reaped yet, or the log can't be
+   written. */
 static int has_ended_here(Seen *process)
 {
     uint64_t info[8] = {PIDFD_INFO_EXIT};
@@ -462,7 +391,7 @@ static void take_ends(int ends)
 
 /* One exec */
 
-/* As we see it, by what the kernel's caches know, and without the links of /proc. */
+/* Open a path as sigwrap sees it, from the kernel's caches, without the links of /proc. */
 static int open_at_once(const char *path, uint64_t flags)
 {
     struct {
@@ -471,65 +400,15 @@ static int open_at_once(const char *path, uint64_t flags)
     return syscall(OPENAT2, AT_FDCWD, path, &how, sizeof how);
 }
 
-static int is_missing(int error)
+/* Return whether the file that sigwrap does not find is missing for the caller as well. */
+static int is_missing_for_it(int pid, int error)
 {
-    return error == ENOENT || error == ENOTDIR;
-}
-
-/* Leaves of a path what is without its last part. */
-static void shorten(char *path)
-{
-    char *last = strrchr(path, '/');
-    while (last > path && last[-1] == '/')
-        last--;
-    *last = 0;
-}
-
-/* And every folder on the way, on which no link is: paths.py, _everybody_may_search. */
-static int everybody_may_search(char *path)
-{
-    struct statx found;
-    for (;;) {
-        if (statx(AT_FDCWD, *path ? path : "/", AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
-                  STATX_TYPE | STATX_MODE, &found))
-            return 0;
-        if (S_ISLNK(found.stx_mode) || (S_ISDIR(found.stx_mode) && (found.stx_mode & 0111) != 0111))
-            return 0;
-        if (!*path)
-            return 1;
-        shorten(path);
-    }
-}
-
-/* What isn't there for us may be there for the caller, and who may not go through a folder on the
-   way is not told: paths.py, _is_the_same_for_it. */
-static int is_missing_for_everybody(int error)
-{
-    static char path[PATH_MAX], real[PATH_MAX];
-    struct statx found;
-    if (!is_missing(error))
-        return 0;
-    strcpy(path, facts.path);
-    for (size_t end = strlen(path); end > 1 && path[end - 1] == '/'; end--)
-        path[end - 1] = 0;
-    for (; *path; shorten(path)) {
-        int fd = open_at_once(path, O_NOFOLLOW);
-        if (fd < 0) {
-            if (!is_missing(errno))
-                return 0;
-            continue;
-        }
-        char own[24];
-        snprintf(own, sizeof own, "self/fd/%d", fd);
-        ssize_t length = readlinkat(proc, own, real, PATH_MAX - 1);
-        real[length < 0 ? 0 : length] = 0;
-        int is_link = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &found) ||
-                      S_ISLNK(found.stx_mode); /* for us it leads nowhere */
-        close(fd);
-        return !is_link && *real && !strstr(real, "/proc") &&
-               (geteuid() || everybody_may_search(path));
-    }
-    return 1;
+    Py_ssize_t length = facts.path_length;
+    PyObject *found = PyObject_CallFunction(is_missing, "iy#i", pid, facts.path, length, error);
+    int is_so = found == Py_True;
+    Py_XDECREF(found);
+    PyErr_Clear(); /* the slow path comes upon the same error */
+    return is_so;
 }
 
 static Seen *seen_here(int pid)
@@ -540,152 +419,71 @@ static Seen *seen_here(int pid)
     return NULL;
 }
 
-static int equal_images(PyObject *tuple, const Image *image)
-{
-    if (!tuple || PyTuple_Size(tuple) != 3)
-        return 0;
-    return PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, 0)) == image->code &&
-           PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, 1)) == image->stack &&
-           PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, 2)) == image->heap;
-}
-
-/* Without randomization, and of 32 bits, others can have the same: lineage.py, is_repeatable. */
+/* Return whether others can have the same image, as in session/lineage.py: without address
+   randomization, and of 32 bits. */
 static int is_repeatable(const Image *image)
 {
     return image->stack > 0x7FFFFFFFF000 - (8 << 20) || image->stack < 0x100000000;
 }
 
-static long number_of(PyObject *process, PyObject *name)
-{
-    PyObject *value = PyObject_GetAttr(process, name);
-    long number = value ? PyLong_AsLong(value) : -1;
-    Py_XDECREF(value);
-    return number;
-}
-
 typedef struct {
-    int depth; /* -1 where that can't be told here */
-    int below; /* the nearest above that has run something, where that is not the parent; else 0 */
-    int siblings, processes; /* that are alive and known, the caller not among them */
+    int depth; /* -1 if it is unknown */
+    int below; /* the nearest ancestor that has run something, if that is not the parent; else 0 */
+    int siblings, processes; /* known ones that are alive, without the caller */
 } Whereabouts;
 
-static int has_run(PyObject *process)
-{
-    PyObject *argv = PyObject_GetAttr(process, name_argv);
-    int has_words = argv && PyTuple_Size(argv) > 0;
-    Py_XDECREF(argv);
-    return has_words;
-}
-
-/* exec_events.py, _nearest_that_ran; `parent` is borrowed. */
-static int nearest_that_ran(PyObject *parent)
-{
-    Py_INCREF(parent);
-    while (parent && parent != Py_None && !has_run(parent)) {
-        PyObject *above = PyObject_GetAttr(parent, name_parent);
-        Py_DECREF(parent);
-        parent = above;
-    }
-    int pid = parent && parent != Py_None ? number_of(parent, name_pid) : 0;
-    Py_XDECREF(parent);
-    return pid;
-}
-
-/* Below a parent that the caller was forked from. */
+/* Return the place of a process that has made no exec since its fork. */
 static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
 {
     Whereabouts found = {-1, 0, 0, PyDict_Size(by_pid)};
+    Seen *parent = seen_here(ppid);
+    if (parent) {
+        if (!memcmp(&parent->image, image, sizeof *image))
+            found.depth = parent->depth + 1;
+    } else {
+        PyObject *place = PyObject_CallFunction(place_of_child, "i(KKK)", ppid, image->code,
+                                                image->stack, image->heap);
+        if (!place || !PyArg_ParseTuple(place, "iii", &found.depth, &found.below, &found.siblings))
+            PyErr_Clear(); /* the slow path comes upon the same error */
+        Py_XDECREF(place);
+    }
     for (int at = 0; at < seen_count; at++)
         if (!seen[at].has_ended) {
             found.processes++;
             found.siblings += seen[at].ppid == ppid;
         }
-    Seen *parent = seen_here(ppid);
-    if (parent) {
-        if (!memcmp(&parent->image, image, sizeof *image))
-            found.depth = parent->depth + 1;
-        return found;
-    }
-    PyObject *pid = PyLong_FromLong(ppid);
-    PyObject *known = PyDict_GetItemWithError(by_pid, pid);
-    Py_DECREF(pid);
-    if (!known)
-        return found;
-    PyObject *its_image = PyObject_GetAttr(known, name_image);
-    if (equal_images(its_image, image))
-        found.depth = number_of(known, name_depth) + 1;
-    Py_XDECREF(its_image);
-    found.siblings += number_of(known, name_children);
-    int below = nearest_that_ran(known);
-    found.below = below == ppid ? 0 : below;
     return found;
 }
 
-/* policy/judge/rules.py, exceeded; what the limits say of the depth is remembered. */
+/* As in policy/judge/rules.py; the entry covers the depth. */
 static int is_too_crowded(const Whereabouts *where)
 {
     return (most_children && where->siblings > most_children) ||
            (most_processes && where->processes > most_processes);
 }
 
-typedef struct {
-    char text[4 * PATH_MAX + LONGEST_ROW];
-    size_t length;
-} Key;
-
-static void key_add(Key *made, const void *data, uint32_t length)
-{
-    memcpy(made->text + made->length, data, length);
-    made->length += length;
-}
-
-static void key_add_text(Key *made, const char *text, uint32_t length)
-{
-    key_add(made, &length, sizeof length);
-    key_add(made, text, length);
-}
-
-/* The entry by which an exec with these facts goes on, new or known; NULL where there is none. */
-static PyObject *find(PyObject *remembered, PyObject *judge, const Stat *stat, int depth, int fd,
+/* Return the entry for these facts, new or known, or NULL. `judge` adds new ones. */
+static PyObject *find(PyObject *remembered, const Stat *stat, int depth, int fd,
                       const struct statx *file)
 {
-    static Key made;
-    made.length = 0;
-    key_add_text(&made, facts.path, facts.path_length);
-    key_add_text(&made, facts.real, facts.real_length);
-    key_add_text(&made, facts.cwd, facts.cwd_length);
-    key_add_text(&made, stat->comm, stat->comm_length);
-    key_add_text(&made, facts.words, facts.words_length);
     Place place = place_in(file);
-    uint64_t numbers[8] = {
-        depth,
-        file->stx_mode,
-        place.inode,
-        place.device,
-        file->stx_size,
-        file->stx_ctime.tv_sec,
-        file->stx_ctime.tv_nsec,
-        place.mount,
-    };
-    key_add(&made, numbers, sizeof numbers);
-    PyObject *bytes = PyBytes_FromStringAndSize(made.text, made.length);
-    PyObject *entry = bytes ? PyDict_GetItemWithError(remembered, bytes) : NULL;
-    if (bytes && !entry) {
-        PyObject *made_now = PyObject_CallFunction(
-            judge, "Oy#y#y#y#y#iiIKKKKKK", bytes, facts.path, (Py_ssize_t)facts.path_length,
-            facts.real, (Py_ssize_t)facts.real_length, facts.cwd, (Py_ssize_t)facts.cwd_length,
-            stat->comm, (Py_ssize_t)stat->comm_length, facts.words,
-            (Py_ssize_t)facts.words_length, depth, fd, (unsigned)numbers[1], numbers[2],
-            numbers[3], numbers[4], numbers[5], numbers[6], numbers[7]);
-        Py_XDECREF(made_now);
-        entry = PyErr_Occurred() ? NULL : PyDict_GetItemWithError(remembered, bytes);
-        PyErr_Clear(); /* an error of sigwrap's own: the long way will come upon it */
+    PyObject *key = Py_BuildValue(
+        "(y#y#y#y#y#i(I(KK)K(LI)K))", facts.path, (Py_ssize_t)facts.path_length, facts.real,
+        (Py_ssize_t)facts.real_length, facts.cwd, (Py_ssize_t)facts.cwd_length, stat->comm,
+        (Py_ssize_t)stat->comm_length, facts.words, (Py_ssize_t)facts.words_length, depth,
+        (unsigned)file->stx_mode, place.device, place.inode, file->stx_size,
+        (long long)file->stx_ctime.tv_sec, file->stx_ctime.tv_nsec, place.mount);
+    PyObject *entry = key ? PyDict_GetItemWithError(remembered, key) : NULL;
+    if (key && !entry) {
+        Py_XDECREF(PyObject_CallFunction(judge, "Oi", key, fd));
+        entry = PyErr_Occurred() ? NULL : PyDict_GetItemWithError(remembered, key);
+        PyErr_Clear(); /* the slow path comes upon the same error */
     }
-    Py_XDECREF(bytes);
+    Py_XDECREF(key);
     return entry;
 }
 
-/* So many more may be let through before somebody who counts has to look: agent/watches.py. */
+/* Take one from the number of execs that agent/watches.py needs not see as they come. */
 static int is_within_budget(PyObject *entry)
 {
     PyObject *budget = PyList_GetItem(entry, BUDGET);
@@ -722,8 +520,7 @@ static int write_exec(PyObject *entry, int ppid, const Whereabouts *where, uint6
     return write_row(&row, event, request.pid, time_ns);
 }
 
-/* Whether it stands at its exec stop within a moment; `status` is what wait(2) says, -1 where it
-   has nothing yet. */
+/* Return whether it comes to its exec stop in time. `status`: the result of wait(2), or -1. */
 static int has_stopped_at_exec(int pid, int *status)
 {
     uint64_t until_ns = now_ns(CLOCK_MONOTONIC) + EXEC_STOP_COMES_WITHIN_NS;
@@ -741,7 +538,7 @@ static int has_stopped_at_exec(int pid, int *status)
     }
 }
 
-/* exec/verify.py, difference: the file, the arguments, the root. */
+/* As `difference` in exec/verify.py: the file, the arguments, the root. */
 static int is_as_judged(int pid, const Place *image, Stat *now)
 {
     char arguments[LONGEST_ROW];
@@ -765,20 +562,18 @@ static int is_over(int pidfd, int fd)
 }
 
 static PyObject *hits, *held;
-static PyObject *earlier; /* what a process has run here before its last exec */
 
-static void note_earlier(const Seen *process)
+static void note_run(Seen *process, PyObject *entry, const Image *image)
 {
-    const Image *image = &process->image;
-    PyObject *run = Py_BuildValue("(iO(KKK))", (int)(process - seen), process->entry, image->code,
-                                  image->stack, image->heap);
-    PyList_Append(earlier, run);
+    PyObject *run = Py_BuildValue("(O(KKK))", entry, image->code, image->stack, image->heap);
+    PyList_Append(process->runs, run);
     Py_XDECREF(run);
+    process->image = *image;
+    process->entry = entry;
 }
 
-/* Everything up to the answer can be left to the long way: nothing has happened yet. */
-static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyObject *judge,
-                    int ends)
+/* Up to the answer, the slow path can take over: nothing has happened yet. */
+static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int ends)
 {
     uint64_t since_ns = now_ns(CLOCK_MONOTONIC);
     int pid = request.pid, fd = -1, pidfd = -1, status;
@@ -792,7 +587,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
     fd = open_at_once(facts.path, 0);
     if (fd < 0) {
         int error = errno;
-        if (!is_missing_for_everybody(error))
+        if ((error != ENOENT && error != ENOTDIR) || !is_missing_for_it(pid, error))
             return LEFT;
         answer(error);
         return QUIET;
@@ -800,7 +595,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
     PyObject *path = PyBytes_FromStringAndSize(facts.path, facts.path_length);
     int is_known = path && PyDict_Contains(paths, path) == 1;
     Py_XDECREF(path);
-    if (!is_known || seen_count == MOST_SEEN)
+    if (!is_known)
         return is_over(-1, fd);
 
     Seen *process = seen_here(pid);
@@ -808,7 +603,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
     if (process) {
         for (int at = 0; at < seen_count; at++)
             if (seen[at].ppid == pid && &seen[at] != process)
-                return is_over(-1, fd); /* its children are of what it ran before */
+                return is_over(-1, fd); /* its children have its earlier program */
     } else {
         PyObject *number = PyLong_FromLong(pid);
         int is_of_old = PyDict_Contains(by_pid, number);
@@ -845,15 +640,15 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
     facts.cwd_length = read_link(pid, "cwd", facts.cwd);
     if (facts.real_length < 0 || facts.cwd_length < 0 || !read_words(pid, request.data.args[1]))
         return is_over(pidfd, fd);
-    PyObject *entry = find(remembered, judge, &before, where.depth, fd, &file);
+    PyObject *entry = find(remembered, &before, where.depth, fd, &file);
     if (!entry || written_bytes + LONGEST_ROW > room || !is_within_budget(entry))
         return is_over(pidfd, fd);
 
-    /* What was read is the caller's own: it still waits. */
+    /* If the caller still waits, what was read is its own. */
     if (ioctl(listener, ID_VALID, &request.id) < 0 || ptrace(PTRACE_SEIZE, pid, 0, SEIZED) < 0)
         return is_over(pidfd, fd);
     int is_written = write_exec(entry, before.ppid, &where, since_ns);
-    ptrace(PTRACE_INTERRUPT, pid, 0, 0); /* it stops where the kernel refuses the exec as well */
+    ptrace(PTRACE_INTERRUPT, pid, 0, 0); /* so that it stops also if the kernel refuses the exec */
     answer(is_written ? 0 : EACCES);
 
     if (!process) {
@@ -868,6 +663,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
         process->comm_length = before.comm_length;
         memcpy(process->comm, before.comm, before.comm_length);
         process->pidfd = pidfd;
+        process->runs = PyList_New(0);
         struct epoll_event end = {.events = EPOLLIN | EPOLLET, .data.fd = pidfd};
         if (epoll_ctl(ends, EPOLL_CTL_ADD, pidfd, &end) < 0) {
             close(pidfd);
@@ -888,18 +684,13 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, PyO
         held = Py_BuildValue("(iOi)", fd, entry, status);
         return HELD;
     }
-    if (process->entry)
-        note_earlier(process);
-    process->image = after.image;
-    Py_INCREF(entry);
-    Py_XDECREF(process->entry);
-    process->entry = entry;
-    ptrace(PTRACE_DETACH, pid, 0, 0); /* fails where it was killed out of its stop */
+    note_run(process, entry, &after.image);
+    ptrace(PTRACE_DETACH, pid, 0, 0); /* fails if it was killed at its stop */
     close(fd);
     return QUIET;
 }
 
-/* What wait(2) reports of others: left to the long way. */
+/* Collect what wait(2) reports of others, for the slow path. */
 static void take_children(PyObject *waited)
 {
     struct signalfd_siginfo signals[32];
@@ -917,25 +708,23 @@ static void take_children(PyObject *waited)
 
 static PyObject *process_tuple(const Seen *process)
 {
-    const Image *forked = &process->forked, *image = &process->image;
-    return Py_BuildValue("(iiiiKy#(KKK)(KKK)OO)", process->pid, process->ppid, process->depth,
+    const Image *forked = &process->forked;
+    return Py_BuildValue("(iiiiKy#(KKK)NO)", process->pid, process->ppid, process->depth,
                          process->pidfd, (unsigned long long)process->start, process->comm,
                          (Py_ssize_t)process->comm_length, forked->code, forked->stack,
-                         forked->heap, image->code, image->stack, image->heap,
-                         process->entry ? process->entry : Py_None,
-                         process->has_ended ? Py_True : Py_False);
+                         forked->heap, process->runs, process->has_ended ? Py_True : Py_False);
 }
 
 static PyObject *serve(PyObject *module, PyObject *args)
 {
-    PyObject *by_pid, *remembered, *paths, *judge;
+    PyObject *by_pid, *remembered, *paths;
     const char *its_head, *given;
     Py_ssize_t head_length, given_length;
     unsigned long long its_seq, deadline_ns;
     long long its_room;
     int poll, ends;
-    if (!PyArg_ParseTuple(args, "iiO!O!O!OKy#LKy#", &poll, &ends, &PyDict_Type, &by_pid,
-                          &PyDict_Type, &remembered, &PyDict_Type, &paths, &judge, &its_seq, &its_head,
+    if (!PyArg_ParseTuple(args, "iiO!O!O!Ky#LKy#", &poll, &ends, &PyDict_Type, &by_pid,
+                          &PyDict_Type, &remembered, &PyDict_Type, &paths, &its_seq, &its_head,
                           &head_length, &its_room, &deadline_ns, &given, &given_length))
         return NULL;
     if (head_length != 32 || (given_length && given_length != sizeof request)) {
@@ -949,7 +738,6 @@ static PyObject *serve(PyObject *module, PyObject *args)
     PyObject *waited = PyList_New(0);
     rows = PyList_New(0);
     hits = PyList_New(0);
-    earlier = PyList_New(0);
     is_torn = 0;
     ended = PyList_New(0);
     held = NULL;
@@ -976,7 +764,7 @@ static PyObject *serve(PyObject *module, PyObject *args)
                 outcome = LEFT_AFTER_ENDS;
                 break;
             }
-            outcome = one_exec(by_pid, remembered, paths, judge, ends);
+            outcome = one_exec(by_pid, remembered, paths, ends);
             if (outcome != QUIET)
                 break;
         }
@@ -1012,7 +800,6 @@ static PyObject *serve(PyObject *module, PyObject *args)
         PyObject *process = process_tuple(&seen[at]);
         PyList_Append(processes, process);
         Py_XDECREF(process);
-        Py_CLEAR(seen[at].entry);
     }
     if (!held) {
         Py_INCREF(Py_None);
@@ -1020,38 +807,33 @@ static PyObject *serve(PyObject *module, PyObject *args)
     }
     int is_asked = outcome != QUIET && outcome != BROKEN;
     if (PyErr_Occurred())
-        PyErr_Clear(); /* of memory: what is missing in a list shows in the figures */
-    return Py_BuildValue("(iy#Ky#LKNNNNNNNO)", outcome, (char *)&request,
-                         (Py_ssize_t)(is_asked ? sizeof request : 0), (unsigned long long)seq,
-                         (char *)head, (Py_ssize_t)32, (long long)written_bytes,
-                         (unsigned long long)written_ns, rows, processes, earlier, hits, ended,
-                         waited, held, is_torn ? Py_True : Py_False);
+        PyErr_Clear(); /* out of memory: an item is missing in a list */
+    return Py_BuildValue("(iy#y#LKNNNNNNO)", outcome, (char *)&request,
+                         (Py_ssize_t)(is_asked ? sizeof request : 0), (char *)head, (Py_ssize_t)32,
+                         (long long)written_bytes, (unsigned long long)written_ns, rows, processes,
+                         hits, ended, waited, held, is_torn ? Py_True : Py_False);
 }
 
 static PyObject *set_up(PyObject *module, PyObject *args)
 {
-    const char *its_key;
     unsigned long long inode, major, minor, mount;
-    if (!PyArg_ParseTuple(args, "iiii(KKKK)Iipiiy#SSS", &listener, &journal, &child_signals,
-                          &proc, &inode, &major, &minor, &mount, &mount_bit,
+    if (!PyArg_ParseTuple(args, "iiii(KKKK)Ii(pii)OOOOO(SSS)", &listener, &journal,
+                          &child_signals, &proc, &inode, &major, &minor, &mount, &mount_bit,
                           &first_left_to_others, &counts_crowd, &most_children, &most_processes,
-                          &its_key, &key_length, &exit_event, &exit_before, &exit_after))
+                          &judge, &is_missing, &place_of_child, &next_hash, &hasher, &exit_event,
+                          &exit_before, &exit_after))
         return NULL;
-    if (key_length > (Py_ssize_t)sizeof key) {
-        PyErr_SetString(PyExc_ValueError, "a key of 64 bytes at most");
-        return NULL;
-    }
-    memcpy(key, its_key, key_length);
     our_root = (Place){inode, major << 32 | minor, mount};
-    Py_INCREF(exit_event);
-    Py_INCREF(exit_before);
-    Py_INCREF(exit_after);
+    PyObject *kept[] = {judge,  is_missing, place_of_child, next_hash,
+                        hasher, exit_event, exit_before,    exit_after};
+    for (size_t at = 0; at < sizeof kept / sizeof *kept; at++)
+        Py_INCREF(kept[at]);
     Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
-    {"set_up", set_up, METH_VARARGS, "The descriptors and figures of a session."},
-    {"serve", serve, METH_VARARGS, "Answers requests for as long as it can; see repeated.py."},
+    {"set_up", set_up, METH_VARARGS, "Set up a session."},
+    {"serve", serve, METH_VARARGS, "Answer requests for as long as possible."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -1061,11 +843,5 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__repeated(void)
 {
-    name_depth = PyUnicode_InternFromString("depth");
-    name_image = PyUnicode_InternFromString("image");
-    name_argv = PyUnicode_InternFromString("argv");
-    name_parent = PyUnicode_InternFromString("parent");
-    name_pid = PyUnicode_InternFromString("pid");
-    name_children = PyUnicode_InternFromString("known_children");
     return PyModule_Create(&definition);
 }

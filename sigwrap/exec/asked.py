@@ -1,6 +1,7 @@
-"""What an exec asks for: its arguments and its environment, as the caller's memory has them now.
+"""What an exec asks for: its arguments and its environment, as the caller's memory has them now,
+and its working directory.
 
-The caller can rewrite both after sigwrap has read them. The exec stop compares them with the new
+The caller can change these after sigwrap has read them. The exec stop compares them with the new
 image.
 """
 
@@ -8,30 +9,26 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from sigwrap.bare import NamedTuple
 from sigwrap.bare.digests import blake2b
 from sigwrap.calls import I386
-from sigwrap.kernel import proc_files
+from sigwrap.exec.content import ExecRefused
+from sigwrap.kernel import procfs
 from sigwrap.kernel.memory import Memory, Unreadable
-from sigwrap.kernel.paths import AT_FDCWD
+from sigwrap.kernel.paths import AT_FDCWD, Caller, MayWait, OurView, path_of
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.loading import loading_variables
+from sigwrap.policy.judge.match import UNTOLD_BELOW
 
 MATCHED_BYTES = 64 * 1024
 _ENVIRONMENT_BYTES = 256 * 1024
 _MOST_VARIABLES = 4096
 _AT_EXECVE_CHECK = 0x10000
+_MOST_UNTOLD = 256
 
 Entries = tuple[tuple[str, bytes], ...]
-
-
-class ExecRefused(Exception):
-    """The kernel would refuse the exec; `errno` is what it would say."""
-
-    def __init__(self, error: int) -> None:
-        super().__init__(error)
-        self.errno = error
 
 
 def only_asks(notification: Notification, syscall: str) -> bool:
@@ -39,59 +36,71 @@ def only_asks(notification: Notification, syscall: str) -> bool:
     return syscall == "execveat" and bool(notification.argument4 & _AT_EXECVE_CHECK)
 
 
+class Given(NamedTuple):
+    """An exec that sigwrap chooses itself: along with it, no variables are judged."""
+
+    path: bytes
+    argv: list[bytes]
+    folder_fd: int = AT_FDCWD
+    flags: int = 0
+
+    def read_argv(self) -> tuple[list[bytes], bool]:
+        return self.argv, False
+
+
 class Asked:
     """The arguments of an execve or execveat."""
 
     __slots__ = (
+        "_argv_at",
+        "_memory",
+        "_tid",
+        "_word_size",
         "argv",
-        "argv_at",
         "environment_at",
         "flags",
         "folder_fd",
         "path",
-        "path_at",
         "truncated",
-        "word_size",
     )
 
     def __init__(self, notification: Notification, syscall: str, memory: Memory) -> None:
         """Read all but argv. Raises Unreadable, and ExecRefused."""
-        self.word_size = 4 if notification.arch == I386 else 8
-        if syscall == "execve":
-            self.folder_fd, self.flags = AT_FDCWD, 0
-            self.path_at, self.argv_at = notification.argument0, notification.argument1
-            self.environment_at = notification.argument2
-        else:
-            self.folder_fd, self.flags = int32(notification.argument0), notification.argument4
-            self.path_at, self.argv_at = notification.argument1, notification.argument2
-            self.environment_at = notification.argument3
-        if self.word_size == 4:
-            self.path_at &= 0xFFFFFFFF
-            self.argv_at &= 0xFFFFFFFF
-            self.environment_at &= 0xFFFFFFFF
-        self.path, cut = memory.string(self.path_at)
+        self._memory = memory
+        self._tid = notification.tid
+        self._word_size = 4 if notification.arch == I386 else 8
+        arguments: tuple[int, ...] = notification[6:]
+        self.folder_fd, self.flags = AT_FDCWD, 0
+        if syscall == "execveat":
+            self.folder_fd, self.flags = int32(arguments[0]), arguments[4]
+            arguments = arguments[1:]
+        highest = (1 << 8 * self._word_size) - 1
+        path_at, self._argv_at, self.environment_at = (each & highest for each in arguments[:3])
+        self.path, cut = memory.string(path_at)
         if cut:
             raise ExecRefused(errno.ENAMETOOLONG)
         self.argv: list[bytes] = []
         self.truncated = False
 
-    def read_argv(self, memory: Memory) -> tuple[list[bytes], bool]:
+    def read_argv(self) -> tuple[list[bytes], bool]:
         """Return argv, and whether it is cut. Raises Unreadable."""
-        self.argv, self.truncated = memory.strings(self.argv_at, self.word_size, MATCHED_BYTES)
+        self.argv, self.truncated = self._memory.strings(
+            self._argv_at, self._word_size, MATCHED_BYTES
+        )
         return self.argv, self.truncated
 
-    def variable(self, tid: int, name: bytes, *, may_wait: bool = False) -> bytes | None:
+    def variable(self, name: bytes, *, may_wait: bool = False) -> bytes | None:
         """Return the variable's value; None also if the environment is too large or unreadable."""
         start = name + b"="
-        found = self.environment(tid, may_wait=may_wait) or ()
+        found = self.environment(may_wait=may_wait) or ()
         return next((entry[len(start) :] for entry in found if entry.startswith(start)), None)
 
-    def environment(self, tid: int, *, may_wait: bool = False) -> list[bytes] | None:
-        """Return the entries; None if they are too large or unreadable."""
+    def environment(self, *, may_wait: bool = False) -> list[bytes] | None:
+        """Return the entries; None if they are too large or unreadable. Raises MayWait."""
         try:
-            with Memory(tid, may_wait=may_wait) as memory:
+            with Memory(self._tid, may_wait=may_wait) as memory:
                 found, cut = memory.strings(
-                    self.environment_at, self.word_size, _ENVIRONMENT_BYTES, _MOST_VARIABLES
+                    self.environment_at, self._word_size, _ENVIRONMENT_BYTES, _MOST_VARIABLES
                 )
         except Unreadable:
             return None
@@ -101,13 +110,11 @@ class Asked:
 class Environment:
     """The variables of an exec, and what they make its program load."""
 
-    __slots__ = ("_clean", "_entries", "_loaded", "_own", "_raw", "_read", "_stays", "_was_read")
+    __slots__ = ("_asked", "_clean", "_entries", "_loaded", "_own", "_raw", "_stays", "_was_read")
 
-    def __init__(
-        self, read: Callable[[], Sequence[bytes] | None], own: Mapping[str, bytes]
-    ) -> None:
-        """`read` returns None if it fails. `own`: the variables that sigwrap was started with."""
-        self._read = read
+    def __init__(self, asked: Asked, own: Mapping[str, bytes]) -> None:
+        """`own`: the variables that sigwrap was started with."""
+        self._asked = asked
         self._own = own
         self._entries: Entries | None = None
         self._raw: Sequence[bytes] | None = None
@@ -116,12 +123,16 @@ class Environment:
         self._clean: list[Sequence[str]] = []  # names of programs that nothing is loaded into
         self._loaded: tuple[Sequence[str], tuple[str, ...]] | None = None  # by names of programs
 
-    def read(self) -> None:
+    def read(self, *, may_wait: bool = False) -> None:
         """Read the entries once. What failed in a worker must not be tried again in the loop."""
-        if not self._was_read:
-            self._was_read = True
-            raw = self._raw = self._read()
-            self._entries = None if raw is None else _entries(raw)
+        if self._was_read:
+            return
+        self._was_read = True
+        try:
+            raw = self._raw = self._asked.environment(may_wait=may_wait)
+        except MayWait:
+            return  # a rule asks for them too late for a worker
+        self._entries = None if raw is None else _entries(raw)
 
     def loads_code(self, names: Sequence[str], added: Sequence[str]) -> bool:
         """Return whether they load code into a program of these names, or can't be read.
@@ -158,7 +169,7 @@ class Environment:
         """Return whether the new image has others, as far as they matter. Raises OSError."""
         if not self._clean and not self._stays and self._loaded is None:
             return False
-        with os.fdopen(proc_files.open_file(f"/proc/{pid}/environ"), "rb") as file:
+        with os.fdopen(procfs.open_file(f"/proc/{pid}/environ"), "rb") as file:
             found = file.read()
         if self._stays and self._raw is not None and found != _joined(self._raw):
             return True
@@ -183,3 +194,40 @@ def _joined(raw: Sequence[bytes]) -> bytes:
 def _entries(raw: Sequence[bytes]) -> Entries:
     split = (entry.partition(b"=") for entry in raw)
     return tuple((os.fsdecode(name), value) for name, _, value in split)
+
+
+# The working directory
+
+
+def cwd_of(tid: int) -> str:
+    try:
+        return procfs.link(f"/proc/{tid}/cwd")
+    except OSError:
+        return ""
+
+
+def folder_of(tid: int, pid: int, view: OurView) -> str:
+    """Return the working directory; "" if it can't be read without waiting.
+
+    The kernel returns no path longer than a page. Then it is the path of a directory above, with
+    UNTOLD_BELOW for each one below that.
+    """
+    if told := cwd_of(tid):
+        return told
+    try:
+        caller = Caller(tid, pid, view)
+        folder = caller.open_folder()
+    except OSError:
+        return ""
+    try:
+        for untold in range(_MOST_UNTOLD):
+            if told := path_of(folder):
+                return told + UNTOLD_BELOW * untold
+            above = caller.open_part(folder, b"..")
+            os.close(folder)
+            folder = above
+    except (OSError, MayWait):
+        pass
+    finally:
+        os.close(folder)
+    return ""

@@ -1,5 +1,5 @@
-"""Commands: the file that a word names along PATH, whether a program is the system's own, and which
-system command a program shadows.
+"""Commands: the file that a word names along PATH, whether a program is the system's own, which
+system command it shadows, and which file that a rule names it is.
 
 A shell, `env` or execvp(3) that searches PATH keeps in argv[0] the word that it was given, which
 has no slash, and execs a path whose folder is one of PATH. So a program whose argv[0] has a slash,
@@ -16,9 +16,10 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from sigwrap.bare import NamedTuple
+from sigwrap.exec.asked import Asked
 from sigwrap.exec.content import USUAL_LOADERS, Mounts
 from sigwrap.kernel.file_state import Inode, State, magic_of
 from sigwrap.kernel.paths import SERVED, Caller, MayWait, OurView, our_view, path_of
@@ -32,7 +33,6 @@ _LOOK_UPS_AT_ONCE = 48  # three nested wrappers, a PATH of sixteen folders
 _LOOK_UPS = 4096
 _SECONDS = 1.0
 _TOO_LONG = "too many paths to search for the program that it wraps"
-_LISTED_AGAIN_S = 1.0
 _MOST_LINKS = 40
 _CLOCK_REALTIME_COARSE = 5  # the clock of change times
 # File systems where each change of a file sets its change time: ext, XFS, btrfs, F2FS, ZFS,
@@ -52,11 +52,11 @@ _known_folders: dict[str, tuple[bool, float]] = {}  # and when that was seen
 class Search:
     """The search of one exec, with a limit for all its look-ups together."""
 
-    __slots__ = ("_caller", "_folders", "_left", "_search_path", "_until_s")
+    __slots__ = ("_asked", "_caller", "_folders", "_left", "_until_s")
 
-    def __init__(self, caller: Caller, search_path: Callable[[], bytes]) -> None:
+    def __init__(self, caller: Caller, asked: Asked) -> None:
         self._caller = caller
-        self._search_path = search_path
+        self._asked = asked
         self._folders: list[bytes] | None = None
         self._left = _LOOK_UPS if caller.may_wait else _LOOK_UPS_AT_ONCE
         self._until_s = time.monotonic() + _SECONDS
@@ -73,14 +73,15 @@ class Search:
             except OSError:
                 continue
             state = self._caller.state_of(fd)
-            if stat.S_ISREG(state.mode) and state.mode & 0o111:
+            if _is_program(state):
                 return fd, state, path
             os.close(fd)
         return None
 
     def _path(self) -> list[bytes]:
         if self._folders is None:
-            self._folders = self._search_path().split(b":")
+            path = self._asked.variable(b"PATH", may_wait=self._caller.may_wait)
+            self._folders = (DEFAULT_PATH if path is None else path).split(b":")
         return self._folders
 
 
@@ -126,28 +127,19 @@ def _only_root_changes(folder: str) -> bool:
     return True
 
 
-class _Listed(NamedTuple):
-    changed: tuple[int, int]
-    names: frozenset[str]
-
-
 class SystemCommands:
-    """The names in the system's folders, listed at the session's start; a folder that has changed
-    is listed again."""
+    """Finds the system commands that other programs shadow."""
 
-    __slots__ = ("_folders", "_listed_s", "_on_path", "_since", "_view")
+    __slots__ = ("_on_path", "_since", "_view")
 
     def __init__(self, view: OurView, path: str = "", since_ns: int | None = None) -> None:
         """`path`: the PATH at the start. `since_ns`: when the session began, if not now."""
         self._view = view
-        self._folders: dict[str, _Listed] = {}
-        self._listed_s = time.monotonic()
         if since_ns is None:
             since_ns = time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
         self._since = divmod(since_ns, 1_000_000_000)
         folders = {each.rstrip("/") for each in path.split(":") if each.startswith("/")}
         self._on_path = {each: self._inode_of(each) for each in folders}
-        self._list(may_wait=True)
 
     def shadowed(
         self, caller: Caller, fd: int, state: State, called: bytes, *, elsewhere: bool
@@ -159,32 +151,13 @@ class SystemCommands:
             path = f"{_folder_of(caller, elsewhere=elsewhere)}/{path.removeprefix('./')}"
         if _is_in_the_systems(caller, fd, state, path, elsewhere=elsewhere):
             return ""
-        found = self._commands(path.rpartition("/")[2])
+        name = path.rpartition("/")[2]
+        found = _system_commands(name, _ourselves(self._view, may_wait=caller.may_wait))
         if not found or state.inode in found.values():  # a link to the command itself
             return ""
         if self._is_older(caller, fd, state, path, elsewhere=elsewhere):
             return ""
         return next(iter(found))
-
-    def _commands(self, name: str) -> dict[str, Inode | None]:
-        """Return the paths of the system's commands of this name, and their files, if known."""
-        now_s = time.monotonic()
-        if now_s - self._listed_s > _LISTED_AGAIN_S:
-            self._listed_s = now_s
-            self._list(may_wait=False)
-        found: dict[str, Inode | None] = {}
-        for folder in [folder for folder, its in self._folders.items() if name in its.names]:
-            path = f"{folder}/{name}"
-            try:
-                state = self._state_of(path)
-            except MayWait:
-                found[path] = None
-                continue
-            except OSError:
-                continue
-            if stat.S_ISREG(state.mode) and state.mode & 0o111:
-                found[path] = state.inode
-        return found
 
     def _is_older(
         self, caller: Caller, fd: int, state: State, path: str, *, elsewhere: bool
@@ -243,50 +216,39 @@ class SystemCommands:
 
     def _inode_of(self, folder: str) -> Inode | None:
         try:
-            return self._state_of(f"{folder}/").inode
+            return _state_at(f"{folder}/", _ourselves(self._view, may_wait=False)).inode
         except (MayWait, OSError):
             return None
 
-    def _state_of(self, path: str) -> State:
-        us = self._us(may_wait=False)
-        fd = us.open(os.fsencode(path))
+
+def _system_commands(name: str, us: Caller) -> dict[str, Inode]:
+    """Return the paths of the system's commands of this name, and their files. Raises MayWait."""
+    found: dict[str, Inode] = {}
+    for folder in COMMAND_FOLDERS:
+        path = f"{folder}/{name}"
         try:
-            return us.known_state(fd)
-        finally:
-            os.close(fd)
+            state = _state_at(path, us)
+        except OSError:
+            continue
+        if _is_program(state) and in_a_system_folder(path):
+            found[path] = state.inode
+    return found
 
-    def _list(self, *, may_wait: bool) -> None:
-        """List each of COMMAND_FOLDERS in its order, a folder with several names once."""
-        us = self._us(may_wait=may_wait)
-        found: dict[str, _Listed] = {}
-        real: set[tuple[int, int]] = set()
-        for folder in COMMAND_FOLDERS:
-            known = self._folders.get(folder)
-            try:
-                fd = us.open(os.fsencode(folder))
-            except MayWait:
-                if known is not None:
-                    found[folder] = known
-                continue
-            except OSError:
-                continue
-            try:
-                state = us.known_state(fd)
-                if state.inode in real or not in_a_system_folder(f"{folder}/"):
-                    continue
-                real.add(state.inode)
-                if known is None or known.changed != state.changed:
-                    # An O_PATH descriptor can't be listed, but the folder that it holds can.
-                    known = _Listed(state.changed, frozenset(os.listdir(folder)))
-                found[folder] = known
-            except OSError:
-                continue
-            finally:
-                os.close(fd)
-        self._folders = found
 
-    def _us(self, *, may_wait: bool) -> Caller:
-        return Caller(os.getpid(), os.getpid(), self._view, may_wait=may_wait)
+def _is_program(state: State) -> bool:
+    return stat.S_ISREG(state.mode) and bool(state.mode & 0o111)
+
+
+def _state_at(path: str, us: Caller) -> State:
+    fd = us.open(os.fsencode(path))
+    try:
+        return us.known_state(fd)
+    finally:
+        os.close(fd)
+
+
+def _ourselves(view: OurView, *, may_wait: bool) -> Caller:
+    return Caller(os.getpid(), os.getpid(), view, may_wait=may_wait)
 
 
 def _folder_of(caller: Caller, *, elsewhere: bool) -> str:
@@ -315,7 +277,7 @@ def _is_in_the_systems(
     return in_a_system_folder(path)
 
 
-# What sigwrap knows of files and variables by itself, whatever a caller shows it.
+# The files that rules name, as sigwrap itself finds them, whatever a caller shows it.
 
 _LOADERS = sorted(map(os.fsdecode, USUAL_LOADERS))  # these run another program without an exec
 _SETTLED_S = 1  # a file that changed so shortly before the run may have changed in it
@@ -350,7 +312,7 @@ class NamedFiles:
         self._since_s = int(time.time()) - _SETTLED_S
         self._originals: dict[Inode, _Original] = {}
         self._folders: dict[str, _Folder | None] = {}
-        us = self._us(may_wait=True)
+        us = _ourselves(view, may_wait=True)
         for folder in (*search_path.split(":"), *COMMAND_FOLDERS):
             if folder.startswith("/"):
                 self._look_through(folder, named, us)
@@ -378,7 +340,7 @@ class NamedFiles:
 
     def _is_called(self, name: str, first: str, inode: Inode, *, may_wait: bool) -> bool:
         """Return whether the file has had this name in one of the folders since before the run."""
-        us = self._us(may_wait=may_wait)
+        us = _ourselves(self._view, may_wait=may_wait)
         return any(
             self._has(us, folder, name, inode)
             for folder in sorted(self._folders, key=lambda folder: folder != first)
@@ -392,9 +354,7 @@ class NamedFiles:
         fds: list[int] = []
         try:
             fds.append(us.open(os.fsencode(folder)))
-            its = _identity_of(us, fds[0])
-            if its != self._folders[folder]:
-                return False
+            identity = _identity_of(us, fds[0])
             fds.append(us.open_part(fds[0], os.fsencode(name)))
             found = us.state_of(fds[1])
         except OSError:
@@ -403,10 +363,8 @@ class NamedFiles:
             for fd in fds:
                 os.close(fd)
         is_older = found.changed[0] < self._since_s
-        return is_older and found.inode == inode and found.mount == its.mount
-
-    def _us(self, *, may_wait: bool) -> Caller:
-        return Caller(os.getpid(), os.getpid(), self._view, may_wait=may_wait)
+        is_there = identity == self._folders[folder] and found.mount == identity.mount
+        return is_older and is_there and found.inode == inode
 
     def _look_through(self, folder: str, named: Named, us: Caller) -> None:
         real = os.path.realpath(folder)

@@ -1,33 +1,28 @@
-"""What is in a file that an exec would run: how it begins, the interpreter that a script names, the
-loader that an ELF file names, and its digest."""
+"""What is in a file that an exec would run: how it begins, the interpreter that a script names, and
+its digest; and where the exec would run."""
 
 from __future__ import annotations
 
 import _thread
-import ctypes
-import mmap
+import errno
 import os
 import select
-import stat
-import struct
 import time
 from collections.abc import Sequence
 
 from sigwrap.bare import Generic, NamedTuple, TypeVar
 from sigwrap.bare.digests import sha256
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import (
     Place,
     State,
     Told,
     mount_of,
     place_of,
-    place_of_descriptor,
     read_mountinfo,
     unescaped,
 )
 from sigwrap.kernel.paths import Caller, MayWait, path_of
-from sigwrap.machine import IS_AARCH64
 from sigwrap.session.effects import NOWHERE, Whereabouts
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
@@ -37,7 +32,7 @@ _READ_AT_ONCE_BYTES = 1 << 18
 _KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
 
-LEASED = "another process holds a lease on the file"
+_LEASED = "another process holds a lease on the file"
 
 HEADER_BYTES = 256  # BINPRM_BUF_SIZE
 MAX_INTERPRETERS = 5  # the kernel refuses a sixth with ELOOP
@@ -55,15 +50,16 @@ USUAL_LOADERS = frozenset(
         b"/lib/ld-musl-aarch64.so.1",
     }
 )
-_PT_INTERP = 3
-_PATH_MAX = 4096
-_MACHINE_AT = 18
-_NATIVE = b"\xb7\0" if IS_AARCH64 else b"\x3e\0"  # EM_AARCH64, EM_X86_64
-_ELF_READ_AT_ONCE = 4096
-_WIDE = (struct.Struct("<32xQ14xHH"), struct.Struct("<I4xQ16xQ16x"))
-_NARROW = (struct.Struct("<28xI10xHH"), struct.Struct("<II8xI12x"))
 
 _T = TypeVar("_T")
+
+
+class ExecRefused(Exception):
+    """The kernel would refuse the exec; `errno` is what it would say."""
+
+    def __init__(self, error: int) -> None:
+        super().__init__(error)
+        self.errno = error
 
 
 def has_settled(state: State) -> bool:
@@ -92,9 +88,7 @@ _headers = KnownByState[bytes]()
 
 def reopen(fd: int, *, may_wait: bool = False) -> int:
     """Open the file for reading. A lease of another process on the file can make that wait."""
-    return proc_files.open_file(
-        f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK)
-    )
+    return procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK))
 
 
 def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
@@ -111,18 +105,13 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
     except PermissionError:
         return None
     except BlockingIOError as leased:
-        raise MayWait(LEASED) from leased
+        raise MayWait(_LEASED) from leased
     try:
         found = os.read(readable, HEADER_BYTES)
     finally:
         os.close(readable)
     _headers.keep(state, found)
     return found
-
-
-def await_lease(fd: int) -> None:
-    """Make the kernel break the lease: its holder has 45 s to give it up."""
-    os.close(reopen(fd, may_wait=True))
 
 
 def digest(fd: int) -> str:
@@ -153,17 +142,16 @@ def fingerprint(fd: int, state: State, *, by_state_alone: bool) -> str:
 # Scripts
 
 
-class NotExecutableFormat(Exception):
-    """The kernel would refuse it with ENOEXEC: a script that names no interpreter."""
-
-
 class Shebang(NamedTuple):
     interpreter: bytes
     argument: bytes | None
 
 
 def shebang(header: bytes) -> Shebang | None:
-    """Read the first line as fs/binfmt_script.c does; None if the file is no script."""
+    """Read the first line as fs/binfmt_script.c does; None if the file is no script.
+
+    Raises ExecRefused for a script that names no interpreter.
+    """
     if not header.startswith(b"#!"):
         return None
     header = header[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
@@ -171,13 +159,13 @@ def shebang(header: bytes) -> Shebang | None:
     if not newline:
         words = line.lstrip(_BLANKS)
         if not any(blank in words for blank in (b" ", b"\t", b"\0")):
-            raise NotExecutableFormat  # the interpreter's name is cut off
+            raise ExecRefused(errno.ENOEXEC)  # the interpreter's name is cut off
         line = line[:-1]
     line = line.rstrip(_BLANKS).lstrip(_BLANKS)
     end = next((at for at, byte in enumerate(line) if byte in b" \t\0"), len(line))
     interpreter, rest = line[:end], line[end:]
     if not interpreter:
-        raise NotExecutableFormat
+        raise ExecRefused(errno.ENOEXEC)
     argument = None if rest.startswith(b"\0") else rest.lstrip(_BLANKS).partition(b"\0")[0]
     return Shebang(interpreter=interpreter, argument=argument or None)
 
@@ -195,97 +183,7 @@ def command_line(argv: Sequence[bytes]) -> bytes:
     return b"\0".join(argv) + b"\0"
 
 
-# ELF files
-
-
-class Loader(NamedTuple):
-    """The loader that an ELF file names: the kernel maps it as well, and starts it."""
-
-    path: bytes  # empty: a usual one, or none
-    may_change: bool  # a process other than root's may write to the ELF file
-
-
-USUAL_OF_ROOT = Loader(b"", may_change=False)
-
-_loaders = KnownByState[Loader]()
-
-
-def elf_loader(fd: int, state: State) -> Loader:
-    """Return the loader of a file that begins with ELF_MAGIC. Raises OSError."""
-    found = _loaders.get(state)
-    if found is None:
-        found = _loader_now(fd)
-        _loaders.keep(state, found)
-    return found
-
-
-def loader_holds(fd: int, found: Loader) -> bool:
-    """Check it at the exec stop, when no process can write to the file any more."""
-    return not found.may_change or _loader_now(fd) == found
-
-
-def is_mapped(pid: int, fd: int) -> bool:
-    """Return whether a process has mapped the file.
-
-    On some file systems /proc/PID/maps shows another device than stat(2). So sigwrap maps the file
-    as well, and compares the two lists.
-    """
-    readable = reopen(fd)
-    try:
-        here = mmap.mmap(readable, 1, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
-    finally:
-        os.close(readable)
-    with here:
-        address = ctypes.addressof(ctypes.c_char.from_buffer(here))
-        places = {place for start, place in _mapped("self") if start == address}
-    return any(place in places for _, place in _mapped(pid))
-
-
-def _mapped(pid: int | str) -> list[tuple[int, tuple[bytes, bytes]]]:
-    """Return the start, and the device and inode, of each mapping."""
-    with os.fdopen(proc_files.open_file(f"/proc/{pid}/maps"), "rb") as maps:
-        lines = [line.split(b" ", 5) for line in maps]
-    return [(int(words[0].partition(b"-")[0], 16), (words[3], words[4])) for words in lines]
-
-
-def _loader_now(fd: int) -> Loader:
-    readable = reopen(fd)
-    try:
-        state = os.fstat(readable)
-        path = _named_loader(readable)
-    finally:
-        os.close(readable)
-    is_roots = state.st_uid == 0 and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return Loader(b"" if path in USUAL_LOADERS else path, not is_roots)
-
-
-def _named_loader(fd: int) -> bytes:
-    start = os.pread(fd, _ELF_READ_AT_ONCE, 0)
-    is_native = start[_MACHINE_AT : _MACHINE_AT + 2] == _NATIVE  # the kernel ignores the class byte
-    for header, entry in (_WIDE, _NARROW) if is_native else (_NARROW,):
-        try:
-            headers_at, entry_bytes, count = header.unpack_from(start)
-            if entry_bytes == entry.size:
-                return _named_in(_part(fd, start, headers_at, count * entry.size), entry, fd, start)
-        except (struct.error, OverflowError, OSError):
-            pass  # the file is cut off or broken: the kernel refuses it
-    return b""
-
-
-def _named_in(table: bytes, entry: struct.Struct, fd: int, start: bytes) -> bytes:
-    for kind, offset, size in entry.iter_unpack(table):
-        if kind == _PT_INTERP:
-            return _part(fd, start, offset, min(size, _PATH_MAX)).partition(b"\0")[0]
-    return b""
-
-
-def _part(fd: int, start: bytes, offset: int, size: int) -> bytes:
-    if offset + size <= len(start):
-        return start[offset : offset + size]
-    return os.pread(fd, size, offset)
-
-
-# Find where an exec would run, and whether a file lies where sigwrap's own paths are valid.
+# Where an exec would run, and whether a file lies where sigwrap's own paths are valid
 
 _CHUNK = 1 << 16
 
@@ -295,7 +193,7 @@ class Mounts:
 
     def __init__(self, our_root: Place) -> None:
         self._root_mount = our_root[3]  # not listed if the root is a directory within a mount
-        self._list_fd = proc_files.open_file("/proc/self/mountinfo")
+        self._list_fd = procfs.open_file("/proc/self/mountinfo")
         self._changes = select.poll()
         self._changes.register(self._list_fd, select.POLLPRI)
         self._lock = _thread.allocate_lock()  # a worker may look as well
@@ -369,7 +267,7 @@ class Where:
         except OSError:  # the caller is ending, or may not be read any more
             return NOWHERE
         try:
-            self._folder = place_of_descriptor(folder)
+            self._folder = place_of(folder)
             are_ours = self._caller.shares_our_root and self._mounts.hold(folder)
             return Whereabouts(
                 path_of(folder),

@@ -13,13 +13,13 @@ import stat
 from collections.abc import Callable, Sequence
 
 from sigwrap.exec import content
-from sigwrap.exec.asked import Environment, ExecRefused
-from sigwrap.exec.commands import Ours, Search, is_the_systems
+from sigwrap.exec.asked import Asked, Environment, Given
+from sigwrap.exec.commands import Ours, Search, is_roots_own, is_the_systems
 from sigwrap.exec.content import (
     HASHED_AT_ONCE_BYTES,
     MAX_INTERPRETERS,
     READ_TO_COMPARE_BYTES,
-    NotExecutableFormat,
+    ExecRefused,
     Where,
     command_line,
     interpreter_argv,
@@ -45,11 +45,8 @@ class Executable:
         "_besides",
         "_caller",
         "_content",
-        "_demanded",
         "_digests",
         "_files",
-        "_loader_fd",
-        "_named_loader",
         "_ours",
         "_puts_off",
         "_shown_differently",
@@ -58,6 +55,7 @@ class Executable:
         "environment",
         "here",
         "image",
+        "is_elf",
         "programs",
         "readable",
         "root",
@@ -69,27 +67,18 @@ class Executable:
     def __init__(
         self,
         caller: Caller,
-        path: bytes,
-        argv: Callable[[], tuple[list[bytes], bool]],
-        *,
-        folder_fd: int = AT_FDCWD,
-        flags: int = 0,
-        search_path: Callable[[], bytes] | None = None,
-        environment: Environment | None = None,
+        asked: Asked | Given,
         ours: Ours,
+        environment: Environment | None = None,
     ) -> None:
         """Find it. Raises MayWait, and OSError or ExecRefused with the errno of the kernel.
 
-        `argv` returns the arguments, and whether they are cut. It is called once the file is found,
-        as in the kernel: a search along PATH fails before. Without `search_path`, wrapped programs
-        are not looked up.
+        The arguments are read once the file is found, as in the kernel: a search along PATH fails
+        before.
         """
         self._begin(caller, environment, ours)
         try:
-            self._resolve(path, argv, folder_fd, flags, search_path)
-        except NotExecutableFormat as refusal:
-            self.close()
-            raise ExecRefused(errno.ENOEXEC) from refusal
+            self._resolve(asked)
         except BaseException:
             self.close()
             raise
@@ -103,16 +92,16 @@ class Executable:
         self._files: dict[int, State] = {}  # by the descriptor that holds it
         self._digests: dict[int, str] = {}  # those that a rule has asked for
         self._shown_differently: set[int] = set()  # these may show each reader another content
-        self._puts_off = False  # put_off_digests: large digests
-        self._demanded: list[int] = []
+        self._puts_off = False  # needs_large_digests
         self._content: tuple[str, ...] = ()
         self._besides: dict[int, State] = {}
         self.scripts: tuple[str, ...] = ()  # the file and interpreters that are scripts, as called
         # The command that their interpreter executes, if its arguments are nothing else.
         self.script_wraps: Program | None = None
         self.readable = True
-        self._named_loader: tuple[int, content.Loader] | None = None
-        self._loader_fd = -1  # -1 for a usual one
+        # Whether it or its interpreter is an ELF file. If not, its exec fails, and a shell
+        # interprets it.
+        self.is_elf = False
 
     def close(self) -> None:
         self._close(self._files)
@@ -150,9 +139,8 @@ class Executable:
         is_plain = not (others or self._shown_differently or self.scripts or self.cut)
         if not (is_plain and self.readable and self._caller.shares_our_root):
             return None
-        if self._digests or self._content or self._loader_fd >= 0:
-            return None
-        if self._named_loader is None or self._named_loader[1] != content.USUAL_OF_ROOT:
+        # Of a file that only root changes, the state tells each change.
+        if self._digests or self._content or not self.is_elf or not is_roots_own(*self._files):
             return None
         if not (self._caller.is_local(state) and content.has_settled(state)):
             return None
@@ -166,14 +154,6 @@ class Executable:
         """Return the image, once it was compared; None if sigwrap may not read it."""
         return self.image if self.readable else None
 
-    @property
-    def is_elf(self) -> bool:
-        """Return whether it is an ELF file, or a script whose interpreter is one.
-
-        If it is neither, its exec fails, and a shell interprets it.
-        """
-        return self._named_loader is not None
-
     def place_of_image(self, pid: int) -> Place:
         return self._caller.place_of(b"/proc/%d/exe" % pid)
 
@@ -183,8 +163,8 @@ class Executable:
 
     # Digests
 
-    def put_off_digests(self, judge: Callable[[], object]) -> bool:
-        """Return whether `judge` needs large digests, which a worker has to take (take_digests)."""
+    def needs_large_digests(self, judge: Callable[[], object]) -> bool:
+        """Return whether `judge` needs the digest of a large file, which a worker has to take."""
         if all(state.size <= HASHED_AT_ONCE_BYTES for state in self._files.values()):
             return False
         self._puts_off = True
@@ -196,10 +176,10 @@ class Executable:
             self._puts_off = False
         return False
 
-    def take_digests(self) -> None:
-        for fd in self._demanded:
-            self._digests[fd] = content.digest(fd)
-        self._demanded.clear()
+    def take_large_digests(self) -> None:
+        for fd, state in self._files.items():
+            if state.size > HASHED_AT_ONCE_BYTES and fd not in self._shown_differently:
+                self._digests[fd] = content.digest(fd)
 
     def is_read_slowly(self) -> bool:
         """Return whether the exec stop has to read large files, or from a slow file system."""
@@ -218,7 +198,6 @@ class Executable:
             known = self._digests.get(fd)
             if known is None:
                 if self._puts_off and self._files[fd].size > HASHED_AT_ONCE_BYTES:
-                    self._demanded.append(fd)
                     raise MayWait
                 known = self._digests[fd] = content.digest(fd)
             return known
@@ -260,16 +239,10 @@ class Executable:
             found.append(content.fingerprint(fd, state, by_state_alone=by_state_alone))
         return tuple(found)
 
-    def _resolve(
-        self,
-        path: bytes,
-        read_argv: Callable[[], tuple[list[bytes], bool]],
-        folder_fd: int,
-        flags: int,
-        search_path: Callable[[], bytes] | None,
-    ) -> None:
-        called = path
-        if not path and flags & _AT_EMPTY_PATH and folder_fd != AT_FDCWD:
+    def _resolve(self, asked: Asked | Given) -> None:
+        called = path = asked.path
+        folder_fd = asked.folder_fd
+        if not path and asked.flags & _AT_EMPTY_PATH and folder_fd != AT_FDCWD:
             fd = self._caller.open_descriptor(folder_fd)
             called = b"/dev/fd/%d" % folder_fd
         else:
@@ -277,9 +250,9 @@ class Executable:
             if folder_fd != AT_FDCWD and not path.startswith(b"/"):
                 called = b"/dev/fd/%d/%b" % (folder_fd, path)
         state = self._pin(fd)
-        argv, self.cut = read_argv()
+        argv, self.cut = asked.read_argv()
         # A search along PATH passes no descriptor of the folder.
-        searched = called if called is not path else _word(argv)
+        searched = called if called is not path else b"".join(argv[:1])
         programs = [self._program(fd, path, argv, searched)]
         also = self._originals(state, programs[0])
         header = self._header(fd, state)
@@ -302,46 +275,21 @@ class Executable:
         whole = command_line(argv)
         self.command_line = whole[:-1] if self.cut else whole
         here, later = [*programs, *also], list[Program]()
-        if search_path is not None:
-            search = Search(self._caller, search_path)
+        if isinstance(asked, Asked):
+            search = Search(self._caller, asked)
             for program in (*programs, *also):
                 own, others = self._wrapped(program, search)
                 here += own
                 later += others
                 if self.scripts and program is programs[-1]:
                     self.script_wraps = _plainly_wrapped(program, others)
-        if header is not None and header.startswith(content.ELF_MAGIC):
-            here += self._loader(fd, state, argv)
+        self.is_elf = header is not None and header.startswith(content.ELF_MAGIC)
         self.here = tuple(here)
         self.programs = (*here, *later)
 
     def _originals(self, state: State, program: Program) -> list[Program]:
         may_wait = self._caller.may_wait
         return self._ours.named_files.originals(state, program, may_wait=may_wait)
-
-    def _loader(self, fd: int, state: State, argv: list[bytes]) -> list[Program]:
-        """Return the loader that an ELF file names, if it is not the C library's: that one runs."""
-        try:
-            found = content.elf_loader(fd, state)
-        except BlockingIOError as leased:
-            if not self._caller.may_wait:
-                raise MayWait(content.LEASED) from leased
-            content.await_lease(fd)
-            found = content.elf_loader(fd, state)
-        self._named_loader = fd, found
-        path = self._named_loader[1].path
-        if not path:
-            return []
-        self._loader_fd = self._caller.open(path)
-        loader_state = self._pin(self._loader_fd)
-        program = self._program(self._loader_fd, path, argv, path)._replace(counts_by_name=True)
-        return [program, *self._originals(loader_state, program)]
-
-    def loader_holds(self, pid: int) -> bool:
-        """Check at the exec stop, when no process can write to the files any more."""
-        if self._named_loader is not None and not content.loader_holds(*self._named_loader):
-            return False
-        return self._loader_fd < 0 or content.is_mapped(pid, self._loader_fd)
 
     def _pin(self, fd: int) -> State:
         try:
@@ -367,7 +315,11 @@ class Executable:
         name = os.fsdecode(called.rpartition(b"/")[2]) or path.rpartition("/")[2]
         path = path or f".../{name}"
         elsewhere = self._is_elsewhere(fd)
-        shadows = "" if b"/" in searched else self._shadows(fd, called, elsewhere=elsewhere)
+        shadows = ""
+        if b"/" not in searched:
+            shadows = self._ours.commands.shadowed(
+                self._caller, fd, self._files[fd], called, elsewhere=elsewhere
+            )
         return Program(
             path,
             name,
@@ -378,11 +330,6 @@ class Executable:
             self._loads_code((name, path.rpartition("/")[2])),
             shadows=shadows,
             found=os.fsdecode(called) if shadows else "",
-        )
-
-    def _shadows(self, fd: int, called: bytes, *, elsewhere: bool) -> str:
-        return self._ours.commands.shadowed(
-            self._caller, fd, self._files[fd], called, elsewhere=elsewhere
         )
 
     def _system_file(self, fd: int, called: bytes, path: str, *, elsewhere: bool) -> Fact:
@@ -460,10 +407,6 @@ class Executable:
             path = _UNSEEN_FOLDER + command.rpartition("/")[2]
         elsewhere = not self._caller.shares_our_root
         return [Program(path, "", (), None, elsewhere, system_file=False, missing=True)]
-
-
-def _word(argv: Sequence[bytes]) -> bytes:
-    return argv[0] if argv else b""
 
 
 def _plainly_wrapped(interpreter: Program, wrapped: Sequence[Program]) -> Program | None:

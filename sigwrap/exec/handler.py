@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
+from collections.abc import Callable, Sequence
 
-from sigwrap.bare import TYPE_CHECKING
-from sigwrap.exec.asked import only_asks
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
+from sigwrap.exec.asked import Asked, Environment, folder_of, only_asks
 from sigwrap.exec.commands import Ours
-from sigwrap.exec.compiled import is_available
-from sigwrap.exec.facts import ExecFacts, Unseen, stalled
-from sigwrap.exec.judge import ExecMediator, let_ask
-from sigwrap.exec.look import ExecHoldings, Looked, Seen, folder_of, look, readings
-from sigwrap.exec.repeated import limits_allow_repeats
+from sigwrap.exec.content import ExecRefused
+from sigwrap.exec.executable import Executable
+from sigwrap.exec.facts import ExecFacts, Unseen, not_dumpable, pointing_nowhere, stalled
+from sigwrap.exec.judge import ExecMediator
 from sigwrap.exec.replacements import Replacements
 from sigwrap.exec.traced import TracedExecs
 from sigwrap.exec.tracing import tracer_of
-from sigwrap.exec.verify import Tracer
+from sigwrap.exec.verify import Tracee, Tracer
 from sigwrap.kernel import procfs
-from sigwrap.kernel.memory import expect_served_memory
+from sigwrap.kernel.memory import Memory, Unreadable, expect_served_memory
+from sigwrap.kernel.paths import Caller
 from sigwrap.kernel.ptrace import Gone, NotTraceable
+from sigwrap.kernel.restage import Variables
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.rules import Crowd
-from sigwrap.session.diagnosis import cut_words
+from sigwrap.record.recording import Recording
+from sigwrap.record.recordings import Expected
 from sigwrap.session.effects import (
     CannotHold,
     Continue,
@@ -32,29 +36,148 @@ from sigwrap.session.effects import (
     Hold,
     Image,
     Ran,
+    ReadContent,
+    ReadEnvironment,
+    ReadLoaded,
+    ReadWhereabouts,
     Steps,
     TakeDigests,
     TellWatchers,
     Unrecorded,
     VerifyThenContinue,
+    Whereabouts,
 )
-from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.session.lineage import Process, WouldFail, cut_words
 from sigwrap.session.loop import Done, Outcome
 from sigwrap.session.perform import PAUSED, CallerGone, InWorker, Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
+_OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _NO_CROWD = Crowd(0, 0)
 _TRACED_BY_US = "the caller has made sigwrap its tracer"
 _READ_SLOWLY = "the caller is traced, and reading its program takes too long"
 _THREADS = "the caller is traced and has other threads"
 
 
+class Seen(NamedTuple):
+    asked: Asked
+    executable: Executable  # holds descriptors, and has to be closed
+
+
+Looked = Seen | Unseen | WouldFail
+
+
+def look(
+    notification: Notification,
+    process: Process,
+    syscall: str,
+    ours: Ours,
+    *,
+    may_wait: bool = False,
+) -> Looked:
+    """Look at what an exec asks for, and what that would run.
+
+    Raises MayWait, unless it may wait, in a worker.
+    """
+    tid = notification.tid
+    try:
+        with Memory(tid, may_wait=may_wait) as memory:
+            asked = Asked(notification, syscall, memory)
+            try:
+                caller = Caller(tid, process.pid, ours.view, may_wait=may_wait)
+            except OSError as refusal:
+                raise Unreadable from refusal
+            environment = Environment(asked, ours.variables)
+            if may_wait:  # later a rule asks for them in the loop, which must not wait
+                environment.read(may_wait=True)
+            return Seen(asked, Executable(caller, asked, ours, environment))
+    except Unreadable as unreadable:
+        if isinstance(unreadable.__cause__, PermissionError):
+            return not_dumpable(process, syscall)
+        return pointing_nowhere(process, syscall)
+    except (ExecRefused, OSError) as refusal:
+        error = refusal.errno or errno.EACCES
+        if error in _OUR_SHORTAGE:
+            return Unseen(process, syscall, f"sigwrap: {os.strerror(error)}", errno.EACCES)
+        return WouldFail(error)
+
+
+class ExecHoldings:
+    """The state and resources of one exec."""
+
+    __slots__ = (
+        "asked",
+        "at_exec_stop",
+        "descriptor",
+        "execs",
+        "executable",
+        "expected",
+        "facts",
+        "holds_secret",
+        "is_continued",
+        "let_tracer_go",
+        "name",
+        "path",
+        "recording",
+        "replacement",
+        "replacement_argv",
+        "sets_environment",
+        "tracee",
+        "variables",
+    )
+
+    def __init__(self, execs: Execs) -> None:
+        self.execs = execs
+        self.asked: Asked | None = None
+        self.executable: Executable | None = None
+        self.facts: ExecFacts | None = None  # which the mediator judges
+        self.tracee: Tracee | None = None
+        self.let_tracer_go: Callable[[], None] | None = None  # if sigwrap stopped the caller's
+        self.is_continued = False
+        # For a replacement
+        self.replacement: Executable | None = None
+        self.name = ""
+        self.path = b""
+        self.descriptor = -1  # of the waiting program, in the caller's table
+        self.replacement_argv: Sequence[bytes] = ()
+        self.sets_environment = False  # the whole of it, at the exec stop
+        self.variables: Variables = ()
+        self.holds_secret = False
+        # Takes the pid, and returns why the new image must not run, or "".
+        self.at_exec_stop: Callable[[int], str] | None = None
+        # For a stub's command
+        self.expected: Expected | None = None
+        self.recording: Recording | None = None
+
+    def free_tracer(self) -> None:
+        """Let the caller's tracer go on, if sigwrap stopped it."""
+        if self.let_tracer_go is not None:
+            let_go, self.let_tracer_go = self.let_tracer_go, None
+            let_go()
+
+    def failed(self) -> None:
+        if self.tracee is not None:
+            self.execs.tracer.refused(self.tracee)
+
+    def close(self) -> None:
+        for each in (self.executable, self.replacement):
+            if each is not None:
+                each.close()
+        self.free_tracer()
+        # A tracee and its request refer to each other, and both to this object.
+        self.asked = self.facts = self.executable = self.replacement = None
+        self.replacement_argv = ()
+        if self.recording is not None and not self.is_continued:
+            self.recording.drop("the command was refused")
+        self.execs.turns.ended(self)
+
+
 def _let_mount() -> Steps:
-    yield Continue(Unrecorded.MOUNT_IS_FREE)
+    yield Continue(Unrecorded.NO_RULE)
 
 
 class Execs:
@@ -63,10 +186,11 @@ class Execs:
         self._refused = mediation.refused
         self._performer = performer = mediation.performer
         self._watchers = watchers = session.watchers
-        self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=watchers.watch_execs)
+        is_watched = watchers.counts_execs or watchers.looks_at_execs
+        self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=is_watched)
         self._counts_crowd = session.policy.limits.count_at_execs
         self._processes = session.processes
-        self._recordings = mediation.recordings
+        self._expected = mediation.recordings.expected
         self.turns = session.turns
         self.tracer: Tracer = Tracer(session, mediation)
         self._traced = TracedExecs(session, mediation)
@@ -78,24 +202,16 @@ class Execs:
         Replacements(session, mediation, self)
         performer.offer(
             {
-                **readings(),
+                ReadContent: _read_content,
+                ReadEnvironment: _read_environment,
+                ReadLoaded: _read_loaded,
+                ReadWhereabouts: _read_whereabouts,
                 TakeDigests: self._take_digests,
                 TellWatchers: watchers.on_exec,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
                 ContinueWatched: self._continue_watched,
             }
-        )
-
-    @property
-    def may_repeat(self) -> bool:
-        """Return whether execs may go on without being judged each time."""
-        session = self._session
-        return (
-            session.facts.launched.waits_through_signals
-            and limits_allow_repeats(session.policy.limits)
-            and not self._watchers.looks_at_execs
-            and is_available()
         )
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
@@ -106,19 +222,13 @@ class Execs:
         self.tracer.on_end(tid)
         self._traced.on_end(tid)
 
-    def last_denial(self) -> str:
-        """Return the rule of the last denial; empty without one."""
-        return self.mediator.last_denial
-
-    def denied_last(self) -> int:
-        """Return the pid of the process that was last denied; 0 without one."""
-        return self.mediator.denied_last
-
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self.tracer.take_back(notification):
             return
-        steps = let_ask() if only_asks(notification, syscall) else self.mediator.mediate()
-        held = ExecHoldings(self)
+        if only_asks(notification, syscall):  # its flags are in a register
+            self._performer.leave_to_the_kernel(notification.id)
+            return
+        steps, held = self.mediator.mediate(), ExecHoldings(self)
         self._performer.begin(
             Request(notification, process, syscall, steps, family=self, holdings=held)
         )
@@ -143,15 +253,16 @@ class Execs:
             return seen
         held.asked, held.executable = asked, executable = seen
         process = request.process
-        expected = self._recordings.expected_of(process)
-        if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
+        expected = self._expected.get(process.parent) if process.parent else None
+        words = (asked.path, asked.argv, asked.truncated)
+        if expected is not None and words == (expected.path, expected.argv, False):
             held.expected = expected
         refresh_comm(process)
         held.facts = facts = ExecFacts(
             process,
             request.syscall,
             os.fsdecode(asked.path),
-            folder_of(request.tid, process.pid, self.ours),
+            folder_of(request.tid, process.pid, self.ours.view),
             asked.truncated,
             executable.programs,
             executable.here,
@@ -162,7 +273,7 @@ class Execs:
             executable.script_wraps,
         )
         self._performer.check_again(request)
-        self._recordings.forget(process)  # a stub that makes another exec is no stub any more
+        self._expected.pop(process, None)  # a stub that makes another exec is no stub any more
         return facts
 
     def drop(self, seen: Looked) -> None:
@@ -184,13 +295,13 @@ class Execs:
         held: ExecHoldings = request.holdings
         facts, executable = held.facts, held.executable
         assert facts is not None and executable is not None, "looked at before"
-        if not executable.put_off_digests(lambda: self.mediator.look_over(facts)):
+        if not executable.needs_large_digests(lambda: self.mediator.look_over(facts)):
             return True
         held.executable = None  # the worker may still read it when the request is over
 
         def work() -> bool:
             try:
-                executable.take_digests()
+                executable.take_large_digests()
             except OSError:
                 return False
             return True
@@ -253,18 +364,13 @@ class Execs:
         held: ExecHoldings = request.holdings
         tracee = held.tracee
         assert tracee is not None, "held before"
-        if effect.image is Image.ASKED:
-            assert held.executable is not None, "judged before"
-            tracee.judged = held.executable
-            self._becomes_another(request, held.executable.programs[0].argv)
-        else:
-            tracee.judged = held.replacement
-            tracee.variables = held.variables
-            tracee.at_exec_stop = held.at_exec_stop
-            tracee.may_dump_core = not held.holds_secret
-            self._becomes_another(request, (held.name,))
-        held.goes_on = True
-        self.tracer.go_on(tracee, lambda: self._performer.let_go_on(request, effect))
+        judged = held.executable if effect.image is Image.ASKED else held.replacement
+        assert judged is not None, "judged before"
+        tracee.judged = judged
+        is_asked = judged is held.executable
+        self._becomes_another(request, judged.programs[0].argv if is_asked else (held.name,))
+        held.is_continued = True
+        self.tracer.let_run(tracee, effect)
         return PAUSED
 
     def _continue_watched(self, request: Request, effect: ContinueWatched) -> object:
@@ -281,3 +387,31 @@ class Execs:
         request.process.becomes_another(cut_words(argv))
         if self._refused is not None:
             self._refused.goes_on(request.process, argv, request.holdings.facts.cwd)
+
+
+# Read what an approval request needs besides the facts.
+
+
+def _read_content(request: Request, effect: ReadContent) -> tuple[str, ...]:
+    return _executable(request).read_content(effect.besides)
+
+
+def _read_environment(request: Request, effect: ReadEnvironment) -> str:
+    environment = _executable(request).environment
+    return "" if environment is None else environment.digest(stays=effect.stays)
+
+
+def _read_loaded(request: Request, effect: ReadLoaded) -> tuple[str, ...] | None:
+    environment = _executable(request).environment
+    return None if environment is None else environment.loaded(effect.names)
+
+
+def _read_whereabouts(request: Request, _effect: ReadWhereabouts) -> Whereabouts:
+    is_traced = tracer_of(request.tid) not in (0, os.getpid())
+    return _executable(request).where.read()._replace(traced=is_traced)
+
+
+def _executable(request: Request) -> Executable:
+    executable: Executable | None = request.holdings.executable
+    assert executable is not None, "judged before"
+    return executable

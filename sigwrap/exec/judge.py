@@ -7,11 +7,10 @@ replaced in place, is refused, or waits for an approval. Every error is a denial
 from __future__ import annotations
 
 import errno
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
 from sigwrap.approve.questions import (
     Answer,
-    command_line,
     denial,
     denied_by,
     killed,
@@ -20,11 +19,19 @@ from sigwrap.approve.questions import (
     with_rules_message,
 )
 from sigwrap.bare import Any
-from sigwrap.exec.events import Retries, exec_failed, exec_payload
-from sigwrap.exec.facts import ExecFacts, Unseen, not_dumpable, stalled
+from sigwrap.events import Payload
+from sigwrap.exec.facts import (
+    ExecFacts,
+    Retries,
+    Unseen,
+    exec_payload,
+    line_of,
+    not_dumpable,
+    stalled,
+    subject_of,
+)
 from sigwrap.exec.question import (
     Approved,
-    ApprovedScripts,
     Ground,
     asked_for,
     is_the_same,
@@ -34,8 +41,6 @@ from sigwrap.exec.question import (
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import (
     Action,
-    CommandRedirect,
-    CommandRequest,
     Decision,
     Program,
 )
@@ -43,7 +48,6 @@ from sigwrap.policy.judge.rules import Crowd, exceeded, used_up
 from sigwrap.session.effects import (
     Ask,
     CannotHold,
-    Continue,
     ContinueWatched,
     Effect,
     EndRun,
@@ -79,9 +83,9 @@ from sigwrap.session.effects import (
 )
 from sigwrap.session.lineage import Process, WouldFail
 from sigwrap.session.run_end import LimitReached
-from sigwrap.text import masked, printable, shell_words
+from sigwrap.text import masked, printable
 
-_GO_ON = {Action.ALLOW: "exec_allowed", Action.AUDIT: "exec_audited"}
+_ALLOWED = {Action.ALLOW: "exec_allowed", Action.AUDIT: "exec_audited"}
 _NO_APPROVAL_WHILE_TRACED = (
     "it needs approval, and its caller is traced: a tracer could make it run another program"
 )
@@ -89,14 +93,14 @@ _DIGEST_TAKES_LONG = "computing the digest of such a large file takes too long"
 _NO_APPROVAL_UNREADABLE = (
     "it needs approval, and sigwrap may not read its caller: it could not verify the program"
 )
-
-
+_ASKED, _REPLACED = VerifyThenContinue(Image.ASKED), VerifyThenContinue(Image.REPLACEMENT)
 _STUB_COMMAND = "the command that its stub runs"
+_SCRIPTS_KEPT = 256
 
 
 class ExecMediator:
     def __init__(self, engine: Engine, *, is_watched: bool = False) -> None:
-        """Judge by a policy. `is_watched`: report each exec that goes on to the watchers."""
+        """Judge by a policy. `is_watched`: report each exec that may run to the watchers."""
         self._engine = engine
         self._is_watched = is_watched
         self._limits = engine.policy.limits
@@ -110,17 +114,18 @@ class ExecMediator:
         self._last_line: tuple[Process, str] | None = None
         # A shell that is refused /usr/bin/X asks for /bin/X at once. The answer stays the same.
         self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
-        self._approved_scripts = ApprovedScripts()
+        self._approved_scripts: dict[Process, Approved] = {}  # until the next exec
 
     def mediate(self) -> Steps:
         """Handle an exec, from its request to its outcome."""
         facts = yield from self._look()
         match facts:
-            case ExecFacts(stub_rule=None):
-                yield from self._decide(facts, self._approved_scripts.take(facts.process))
-            case ExecFacts(stub_rule=str(rule)):
-                self._approved_scripts.take(facts.process)
-                yield from self._run_stub_command(facts, rule)
+            case ExecFacts(stub_rule=rule):
+                script = self._approved_scripts.pop(facts.process, None)
+                if rule is None:
+                    yield from self._decide(facts, script)
+                else:
+                    yield from self._run_stub_command(facts, rule)
             case Unseen():
                 yield from self._deny_unseen(facts)
             case WouldFail():  # mostly a search along PATH
@@ -133,18 +138,18 @@ class ExecMediator:
             return stalled(facts.process, facts.syscall, _DIGEST_TAKES_LONG)
         return facts
 
-    def goes_on_by(self, facts: ExecFacts) -> Record | None:
-        """Return the event of an exec that can go on at once, or None."""
+    def allowing_event(self, facts: ExecFacts) -> Record | None:
+        """Return the event of an exec that may run at once, or None."""
         decision = self._judge(facts)
-        event = _GO_ON.get(decision.action)
+        event = _ALLOWED.get(decision.action)
         if event is None:
             return None
         payload = exec_payload(facts, decision, verified=facts.readable)
         return Record(event, payload, _escalation(facts, decision))
 
-    def goes_on(self, facts: ExecFacts, rule: str) -> Steps:
-        """Follow an exec that is recorded and already goes on."""
-        yield from self._go_on(facts, facts.programs[0].path, rule, Image.ASKED)
+    def follow(self, facts: ExecFacts, rule: str) -> Steps:
+        """Follow an exec that is recorded and answered already."""
+        yield from self._continue(facts, facts.programs[0].path, rule, _ASKED)
 
     def look_over(self, facts: ExecFacts) -> None:
         """Judge the exec in every way that it may need: this shows which digests the rules need."""
@@ -163,12 +168,14 @@ class ExecMediator:
                 return
         match decision.action:
             case Action.ALLOW | Action.AUDIT:
-                yield from self._let_run(facts, decision, _GO_ON[decision.action])
+                yield from self._run(facts, decision)
             case Action.REDIRECT:
                 yield from self._redirect(facts, decision)
             case Action.APPROVE:
-                if approved is not None and (yield from approved.goes_on(facts, decision.rule)):
-                    yield from self._run_covered(facts, decision, approved)
+                if approved is not None and (yield from approved.covers(facts, decision.rule)):
+                    reason = f"approved by {approved.by} with {approved.scripts[0]}, which it runs"
+                    covered = decision._replace(reason=reason)
+                    yield from self._run(facts, covered, approval_id=approved.approval_id)
                 else:
                     yield from self._ask(facts, decision, asked_before=asked_before)
             case Action.DENY | Action.ABSORB:
@@ -184,13 +191,12 @@ class ExecMediator:
     def _judge_as_traced(self, facts: ExecFacts) -> Decision:
         return self._engine.decide_command(subject_of(facts, traced=True))
 
-    # Going on
+    # Running
 
-    def _let_run(
+    def _run(
         self,
         facts: ExecFacts,
         decision: Decision,
-        event: str,
         *,
         approval_id: str = "",
         script: Approved | None = None,
@@ -205,89 +211,77 @@ class ExecMediator:
                 payload = exec_payload(facts, decision, verified=facts.readable)
                 if approval_id:
                     payload["approval_id"] = approval_id
-                if not (yield Record(event, payload, _escalation(facts, decision))):
-                    yield Fail(errno.EACCES)
+                event = _ALLOWED.get(decision.action, "exec_allowed")  # or it is approved
+                if not (yield from self._recorded(facts, decision, event, payload)):
                     return
-                yield from self._tell_watchers(facts, traced=not facts.readable)
                 path = facts.programs[0].path
-                runs = yield from self._go_on(facts, path, decision.rule, Image.ASKED)
+                runs = yield from self._continue(facts, path, decision.rule, _ASKED)
                 if runs and script is not None:
-                    self._approved_scripts.keep(facts.process, script)
-            case Held.BY_ITS_TRACER:
-                yield from self._let_run_watched(facts, verified=facts.readable)
-            case Held.NO:
-                yield from self._let_run_watched(facts, verified=False)
-            case CannotHold(may_run=True) if self._engine.lets_everything_run:
-                yield from self._let_run_watched(facts, verified=False)
-            case CannotHold():
-                traced = Decision(action=Action.DENY, rule="builtin:traced", reason=held.reason)
-                yield from self._deny(facts, traced, traced=True)
+                    if len(self._approved_scripts) >= _SCRIPTS_KEPT:
+                        del self._approved_scripts[next(iter(self._approved_scripts))]
+                    self._approved_scripts[facts.process] = script
             case Held.NOT_DUMPABLE:  # another thread has just made it so
                 yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
+            case CannotHold() if not (held.may_run and self._engine.lets_everything_run):
+                traced = Decision(action=Action.DENY, rule="builtin:traced", reason=held.reason)
+                yield from self._deny(facts, traced, traced=True)
+            case Held.BY_ITS_TRACER | Held.NO | CannotHold():
+                is_watched = held is Held.BY_ITS_TRACER
+                yield from self._run_traced(facts, verified=is_watched and facts.readable)
 
-    def _tell_watchers(self, facts: ExecFacts, *, traced: bool, is_replaced: bool = False) -> Steps:
-        if self._is_watched:
-            yield TellWatchers(facts, traced, is_replaced)
-
-    def _go_on(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
-        """Let the exec go on, and return whether the program runs."""
-        self._execs += 1
-        return (yield from self._runs(facts, path, rule, image))
-
-    def _runs(self, facts: ExecFacts, path: str, rule: str, image: Image) -> Judgement:
-        outcome: ExecOutcome = yield VerifyThenContinue(image)
-        yield from self._record_outcome(path, rule, outcome)
-        if isinstance(outcome, LoadedOther):  # sigwrap kills the process at its exec stop
-            yield from self._tell(facts.process, killed(line_of(facts), outcome.problem))
-        return isinstance(outcome, Ran)
-
-    def _record_outcome(self, path: str, rule: str, outcome: ExecOutcome) -> Steps:
-        match outcome:
-            case Ran():
-                pass
-            case KernelRefused():  # the log already says that it goes on
-                yield exec_failed(path, rule, outcome.errno)
-            case LoadedOther():
-                payload = {
-                    "path": path,
-                    "reason": outcome.problem,
-                    "loaded_path": outcome.path,
-                    "loaded_argv": masked(outcome.argv),
-                    "rule_name": rule,
-                }
-                yield Record("exec_verification_failed", payload)
-
-    def _let_run_watched(self, facts: ExecFacts, *, verified: bool) -> Steps:
+    def _run_traced(self, facts: ExecFacts, *, verified: bool) -> Steps:
         decision = self._judge_as_traced(facts)
-        event = _GO_ON.get(decision.action)
+        event = _ALLOWED.get(decision.action)
         if event is None:
             yield from self._deny_as_traced(facts, decision)
             return
         payload = exec_payload(facts, decision, verified=verified, traced=True)
-        if (yield Record(event, payload, _escalation(facts, decision))):
-            yield from self._tell_watchers(facts, traced=True)
-            self._execs += 1
-            outcome: ExecOutcome = yield ContinueWatched()
-            yield from self._record_outcome(facts.programs[0].path, decision.rule, outcome)
-        else:
-            yield Fail(errno.EACCES)
+        if (yield from self._recorded(facts, decision, event, payload)):
+            path = facts.programs[0].path
+            yield from self._continue(facts, path, decision.rule, ContinueWatched())
 
     def _run_stub_command(self, facts: ExecFacts, rule: str) -> Steps:
         """Run a stub's command, which was judged when the stub's caller asked for it."""
         decision = Decision(action=Action.ALLOW, rule=rule, reason=_STUB_COMMAND)
-        prepared: Prepared | Unpreparable = yield PrepareStubCommand()
-        if isinstance(prepared, Unpreparable):
-            yield from self._deny_because(facts, decision, prepared.why)
-        elif (yield from _hold()) is not Held.YES:
-            yield from self._deny_because(
-                facts, decision, "its caller is traced, so it cannot be recorded"
-            )
-        elif (
-            yield Record("exec_allowed", exec_payload(facts, decision, verified=prepared.readable))
-        ):
-            yield from self._go_on(facts, prepared.path, rule, Image.REPLACEMENT)
-        else:
+        why = "its caller is traced, so it cannot be recorded"
+        prepared = yield from self._prepare(facts, decision, PrepareStubCommand(), why)
+        if prepared is None:
+            return
+        payload = exec_payload(facts, decision, verified=prepared.readable)
+        if (yield from self._recorded(facts, decision, "exec_allowed", payload)):
+            yield from self._continue(facts, prepared.path, rule, _REPLACED)
+
+    def _recorded(
+        self, facts: ExecFacts, decision: Decision, event: str, payload: Payload
+    ) -> Judgement:
+        """Record an exec that may run, and count it. Deny it if that fails."""
+        if not (yield Record(event, payload, _escalation(facts, decision))):
             yield Fail(errno.EACCES)
+            return False
+        self._execs += 1
+        if self._is_watched and facts.stub_rule is None:
+            yield TellWatchers(facts, payload["traced"], event == "exec_redirected")
+        return True
+
+    def _continue(
+        self, facts: ExecFacts, path: str, rule: str, effect: VerifyThenContinue | ContinueWatched
+    ) -> Judgement:
+        """Continue the call, and return whether the program runs."""
+        outcome: ExecOutcome = yield effect
+        if isinstance(outcome, KernelRefused):  # the log already says that it may run
+            yield _exec_failed(path, rule, outcome.errno)
+        elif isinstance(outcome, LoadedOther):
+            payload = {
+                "path": path,
+                "reason": outcome.problem,
+                "loaded_path": outcome.path,
+                "loaded_argv": masked(outcome.argv),
+                "rule_name": rule,
+            }
+            yield Record("exec_verification_failed", payload)
+            if isinstance(effect, VerifyThenContinue):  # sigwrap kills it at its exec stop
+                yield from self._tell(facts.process, killed(line_of(facts), outcome.problem))
+        return isinstance(outcome, Ran)
 
     # Refusing
 
@@ -360,14 +354,12 @@ class ExecMediator:
             why = "it has too many arguments to pass on"
             yield from self._deny_because(facts, decision, why)
             return
-        argv = replacement_argv(redirect, self._matched(facts, decision).argv)
-        prepared: Prepared | Unpreparable = yield Prepare(redirect, argv, decision.rule)
-        if isinstance(prepared, Unpreparable):
-            yield from self._deny_because(facts, decision, prepared.why)
-            return
-        if (yield from _hold()) is not Held.YES:
-            why = "its caller is traced, so it cannot be redirected"
-            yield from self._deny_because(facts, decision, why)
+        name = redirect.command.rpartition("/")[2]
+        argv = (name, *redirect.arguments(self._matched(facts, decision).argv))
+        why = "its caller is traced, so it cannot be redirected"
+        effect = Prepare(redirect, argv, decision.rule)
+        prepared = yield from self._prepare(facts, decision, effect, why)
+        if prepared is None:
             return
         payload = exec_payload(facts, decision, verified=prepared.readable)
         payload |= {
@@ -377,15 +369,27 @@ class ExecMediator:
             "via": redirect.via.value,
             "record": redirect.record,
         }
-        if not (yield Record("exec_redirected", payload, _escalation(facts, decision))):
-            yield Fail(errno.EACCES)
+        if not (yield from self._recorded(facts, decision, "exec_redirected", payload)):
             return
-        yield from self._tell_watchers(facts, traced=False, is_replaced=True)
         if decision.message:
             line = printable(f"sigwrap: {facts.programs[0].name}: {decision.message}")
             yield from self._tell(facts.process, line)
         if (yield from _replaced(prepared.path, decision.rule)):
-            yield from self._go_on(facts, prepared.path, decision.rule, Image.REPLACEMENT)
+            yield from self._continue(facts, prepared.path, decision.rule, _REPLACED)
+
+    def _prepare(
+        self, facts: ExecFacts, decision: Decision, effect: Effect, why_not_traced: str
+    ) -> Generator[Effect, Any, Prepared | None]:
+        """Prepare another program, and hold the caller. Deny the exec if either is impossible."""
+        prepared: Prepared | Unpreparable = yield effect
+        if isinstance(prepared, Unpreparable):
+            why = prepared.why
+        elif (yield from _hold()) is Held.YES:
+            return prepared
+        else:
+            why = why_not_traced
+        yield from self._deny_because(facts, decision, why)
+        return None
 
     def _matched(self, facts: ExecFacts, decision: Decision) -> Program:
         """Return the program that the decision is about: the file, an interpreter or an applet."""
@@ -406,11 +410,10 @@ class ExecMediator:
         if self._last_refusal is not None and self._last_refusal[:2] == asked:
             yield from self._deny_unapproved(facts, decision, self._last_refusal[2])
             return
-        about_loading = decision.rule in self._rules_about_loading
-        ground = yield from read_ground(facts, is_about_loading=about_loading)
+        ground = yield from self._ground(facts, decision.rule)
         if ground.where.traced:
             as_traced = self._judge_as_traced(facts)
-            if as_traced.action not in _GO_ON:  # an approval would change nothing
+            if as_traced.action not in _ALLOWED:  # an approval would change nothing
                 yield from self._deny_as_traced(facts, as_traced)
                 return
         question = question_about(facts, ground, decision, asked_before=asked_before)
@@ -428,6 +431,9 @@ class ExecMediator:
             self._last_refusal = (*asked, reason)
             yield from self._deny_unapproved(facts, decision, reason)
 
+    def _ground(self, facts: ExecFacts, rule: str) -> Generator[Effect, Any, Ground]:
+        return read_ground(facts, is_about_loading=rule in self._rules_about_loading)
+
     def _become_stub(self, facts: ExecFacts, path: str, decision: Decision) -> Steps:
         """Turn the caller into a stub, whose own exec waits for the approval."""
         process = facts.process
@@ -440,15 +446,10 @@ class ExecMediator:
             return
         asker = process.comm
         runs = (yield from _replaced(path, decision.rule)) and (
-            yield from self._runs(facts, path, decision.rule, Image.REPLACEMENT)
+            yield from self._continue(facts, path, decision.rule, _REPLACED)
         )
         if runs:
             process.stub_of = asker
-
-    def _run_covered(self, facts: ExecFacts, decision: Decision, approved: Approved) -> Steps:
-        reason = f"approved by {approved.by} with {approved.scripts[0]}, which it runs"
-        covered = decision._replace(reason=reason)
-        yield from self._let_run(facts, covered, "exec_allowed", approval_id=approved.approval_id)
 
     def _run_if_unchanged(
         self,
@@ -463,54 +464,50 @@ class ExecMediator:
         The environment may have changed. A later change makes the verification fail.
         """
         now = yield from self._look()
-        match now:
-            case ExecFacts():
-                about_loading = decision.rule in self._rules_about_loading
-                ground_now = yield from read_ground(now, is_about_loading=about_loading)
-                is_same = is_the_same(facts, ground, now, ground_now)
-                judged = self._judge(now)
-                if is_same and judged == decision:
-                    approved = decision._replace(reason=f"approved by {answer.by}")
-                    script = None
-                    if now.script_wraps is not None and not now.truncated:
-                        script = Approved(
-                            answer.id,
-                            answer.by,
-                            decision.rule,
-                            now.scripts,
-                            now.script_wraps,
-                            ground,
-                            environment=(yield ReadEnvironment()),
-                        )
-                    yield from self._let_run(
-                        now, approved, "exec_allowed", approval_id=answer.id, script=script
-                    )
-                elif asked_before and judged.action is Action.APPROVE:
-                    reason = "request denied: it changed again during the request"
-                    yield from self._deny_because(now, judged, reason)
-                else:
-                    yield from self._decide(now, asked_before=True)
-            case Unseen():
-                yield from self._deny_unseen(now)
-            case WouldFail():  # the file is gone
-                yield exec_failed(facts.programs[0].path, decision.rule, now.errno)
-                yield Fail(now.errno)
+        if isinstance(now, Unseen):
+            yield from self._deny_unseen(now)
+            return
+        if isinstance(now, WouldFail):  # the file is gone
+            yield _exec_failed(facts.programs[0].path, decision.rule, now.errno)
+            yield Fail(now.errno)
+            return
+        ground_now = yield from self._ground(now, decision.rule)
+        judged = self._judge(now)
+        if judged == decision and is_the_same(facts, ground, now, ground_now):
+            script = None
+            if now.script_wraps is not None and not now.truncated:
+                script = Approved(
+                    answer.id,
+                    answer.by,
+                    decision.rule,
+                    now.scripts,
+                    now.script_wraps,
+                    ground,
+                    environment=(yield ReadEnvironment()),
+                )
+            approved = decision._replace(reason=f"approved by {answer.by}")
+            yield from self._run(now, approved, approval_id=answer.id, script=script)
+        elif asked_before and judged.action is Action.APPROVE:
+            reason = "request denied: it changed again during the request"
+            yield from self._deny_because(now, judged, reason)
+        else:
+            yield from self._decide(now, asked_before=True)
 
 
 def _replaced(path: str, rule: str) -> Judgement:
     came_back: Restarted | KernelRefused | Tampered = yield Replace()
     match came_back:
         case KernelRefused(errno=error):
-            yield exec_failed(path, rule, error)
+            yield _exec_failed(path, rule, error)
         case Tampered():
-            yield exec_failed(path, rule, errno.EACCES)
+            yield _exec_failed(path, rule, errno.EACCES)
             yield Fail(errno.EACCES)
     return isinstance(came_back, Restarted)
 
 
-def let_ask() -> Steps:
-    """Let an execveat with AT_EXECVE_CHECK go on, since it runs nothing."""
-    yield Continue(Unrecorded.ONLY_ASKS)  # its flags are in a register
+def _exec_failed(path: str, rule: str, error: int) -> Record:
+    name = errno.errorcode.get(error, str(error))
+    return Record("exec_failed", {"path": path, "error": name, "rule_name": rule})
 
 
 def _hold() -> Generator[Effect, Any, Held | CannotHold]:
@@ -522,27 +519,5 @@ def _hold() -> Generator[Effect, Any, Held | CannotHold]:
     return held
 
 
-def subject_of(facts: ExecFacts, *, traced: bool) -> CommandRequest:
-    depth = facts.process.depth
-    return CommandRequest(facts.programs, depth, facts.truncated, traced, facts.cwd)
-
-
 def _escalation(facts: ExecFacts, decision: Decision) -> Escalation | None:
     return Escalation(decision.rule, line_of(facts)) if decision.escalate else None
-
-
-def line_of(facts: ExecFacts) -> str:
-    """Return the command line to show, with the typed path or else the program's real name.
-
-    The caller can write anything into argv[0]. A typed path may be a link, or relative.
-    """
-    main = facts.programs[0]
-    arguments = shell_words(masked(main.argv)[1:])
-    if "/" in facts.path and main.argv[:1] == (facts.path,):
-        return command_line(facts.path, arguments, main.path.rpartition("/")[2])
-    return command_line(main.name, arguments, main.name)
-
-
-def replacement_argv(redirect: CommandRedirect, argv: Sequence[str]) -> tuple[str, ...]:
-    name = redirect.command.rpartition("/")[2]
-    return (name, *redirect.arguments(argv))

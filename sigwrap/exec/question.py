@@ -6,8 +6,7 @@ from collections.abc import Generator
 
 from sigwrap.approve.questions import Question
 from sigwrap.bare import Any, NamedTuple
-from sigwrap.exec.events import request_of
-from sigwrap.exec.facts import ExecFacts
+from sigwrap.exec.facts import ExecFacts, request_of
 from sigwrap.policy.judge.request import Decision, Program
 from sigwrap.session.effects import (
     Effect,
@@ -18,7 +17,6 @@ from sigwrap.session.effects import (
     ReadWhereabouts,
     Whereabouts,
 )
-from sigwrap.session.lineage import Process
 from sigwrap.text import masked, shell_words
 
 _CHANGED = "it changed after the request: check it again"
@@ -75,7 +73,7 @@ def question_about(
     covered = _covered(facts)
     notes += [f"it shadows {decision.shadows}"] if decision.shadows else []
     notes += [f"{each.path} is not there" for each in covered if each.missing]
-    runs = _runs(facts)
+    runs = _interpreter_argv(facts)
     key = (
         "exec",
         *asked_for(facts, decision),
@@ -112,7 +110,7 @@ def _covered(facts: ExecFacts) -> tuple[Program, ...]:
     return facts.here if facts.script_wraps is None else (*facts.here, facts.script_wraps)
 
 
-def _runs(facts: ExecFacts) -> tuple[str, ...]:
+def _interpreter_argv(facts: ExecFacts) -> tuple[str, ...]:
     """Return the arguments of a script's interpreter. The script's first line can add some."""
     return facts.programs[len(facts.scripts)].argv if facts.scripts else ()
 
@@ -132,13 +130,18 @@ def is_the_same(before: ExecFacts, ground: Ground, now: ExecFacts, ground_now: G
 
 
 def _shown(facts: ExecFacts) -> tuple[object, ...]:
-    programs = [(each.path, each.name, each.argv, each.elsewhere) for each in facts.programs]
-    return facts.path, facts.cwd, facts.truncated, facts.readable, _runs(facts), programs
+    programs = [_shown_of(each) for each in facts.programs]
+    return (
+        facts.path,
+        facts.cwd,
+        facts.truncated,
+        facts.readable,
+        _interpreter_argv(facts),
+        programs,
+    )
 
 
-# Approvals of scripts, which also cover the exec of the script's interpreter.
-
-_KEPT = 256
+# An approval of a script also covers the exec of the script's interpreter.
 
 
 class Approved(NamedTuple):
@@ -152,10 +155,16 @@ class Approved(NamedTuple):
     ground: Ground  # its content: the scripts, the interpreter, and the command that this executes
     environment: str
 
-    def goes_on(self, facts: ExecFacts, rule: str) -> Judgement:
+    def covers(self, facts: ExecFacts, rule: str) -> Judgement:
         """Return whether this exec is the script's second. The exec stop checks the same facts
         again."""
-        if not self._runs(facts, rule):
+        if not (
+            rule == self.rule
+            and self.ground.where.folder in (facts.cwd, "")  # too long; its identity is compared
+            and facts.readable
+            and not facts.truncated
+            and _shown_of(facts.programs[0]) == _shown_of(self.wraps)
+        ):
             return False
         if (yield ReadWhereabouts()) != self.ground.where:
             return False
@@ -166,30 +175,6 @@ class Approved(NamedTuple):
         if not set(content[:-count]).issubset(approved[count + 1 :]):
             return False
         return bool(self.environment) and (yield ReadEnvironment(stays=True)) == self.environment
-
-    def _runs(self, facts: ExecFacts, rule: str) -> bool:
-        return (
-            rule == self.rule
-            and self.ground.where.folder in (facts.cwd, "")  # too long; its identity is compared
-            and facts.readable
-            and not facts.truncated
-            and _shown_of(facts.programs[0]) == _shown_of(self.wraps)
-        )
-
-
-class ApprovedScripts:
-    """Approved scripts by their process, each kept until its next exec."""
-
-    def __init__(self) -> None:
-        self._running: dict[Process, Approved] = {}
-
-    def keep(self, process: Process, script: Approved) -> None:
-        if len(self._running) >= _KEPT:
-            del self._running[next(iter(self._running))]
-        self._running[process] = script
-
-    def take(self, process: Process) -> Approved | None:
-        return self._running.pop(process, None) if self._running else None
 
 
 def _shown_of(program: Program) -> tuple[str, str, tuple[str, ...], bool]:

@@ -1,11 +1,10 @@
 """The fast path of execs: plain files that have run before.
 
 A file is plain if all its facts follow from its path and state: it is no script, no wrapper, and
-its own user cannot change it. The extension (exec/_repeated.c) gathers the facts of a
-request. If the file is plain, this module judges them once for all requests with the same facts,
-unless a rule asks for a fact that differs each time (exec/repeated.py). Then the extension
-records, answers and verifies the exec as the slow path does. Whatever else happens, this module
-hands the exec over to the mediator and the tracer.
+its own user cannot change it. The extension (exec/_repeated.c) gathers the facts of a request. If
+the file is plain, this module judges them once for all requests with the same facts, unless a rule
+asks for a fact that differs each time. Then the extension records, answers and verifies the exec as
+the slow path does. For everything else, the mediator and the tracer take over.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import time
 
 from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple
 from sigwrap.events import Payload
+from sigwrap.exec import compiled
 from sigwrap.exec.commands import in_a_system_folder, is_the_systems
 from sigwrap.exec.compiled import (
     BROKEN,
@@ -23,30 +23,28 @@ from sigwrap.exec.compiled import (
     LEFT_AFTER_ENDS,
     LONGEST_LINE,
     Held,
-    Native,
     SeenProcess,
     Served,
 )
-from sigwrap.exec.compiled import Facts as Known
-from sigwrap.exec.events import exit_payload
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.facts import ExecFacts
-from sigwrap.exec.look import ExecHoldings
+from sigwrap.exec.facts import ExecFacts, exit_payload, nearest_that_ran
+from sigwrap.exec.handler import ExecHoldings
 from sigwrap.exec.verify import Tracee
+from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import Place, State
 from sigwrap.kernel.memory import may_be_served
+from sigwrap.kernel.paths import AT_FDCWD, Caller
 from sigwrap.kernel.seccomp import Notification
-from sigwrap.log.codec import encode_payload, json_size
+from sigwrap.log.codec import encode_payload, hasher, json_size, next_hash
+from sigwrap.log.writer import SessionLog
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
-from sigwrap.policy.judge.rules import Crowd, Limits
+from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.judge.wrappers import unwrap
-from sigwrap.session.diagnosis import cut_words
 from sigwrap.session.effects import Record
-from sigwrap.session.lineage import Image, Process
+from sigwrap.session.lineage import Image, Process, cut_words
 from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
-    from sigwrap.exec.handler import Execs
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
@@ -71,15 +69,15 @@ class _Remembered(NamedTuple):
 
 
 class RepeatedExecs:
-    def __init__(self, session: Session, mediation: Mediation, execs: Execs) -> None:
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        self._execs = execs = mediation.execs
         self._session = session
         self._recorder = session.recorder
         self._mediator = execs.mediator
         self._performer = mediation.performer
         self._processes = session.processes
-        self._recordings = mediation.recordings
+        self._expected = mediation.recordings.expected
         self._tracer = execs.tracer
-        self._execs = execs
         self._turns = session.turns
         self._watchers = session.watchers
         self._ours = execs.ours
@@ -87,10 +85,9 @@ class RepeatedExecs:
         self._refused = mediation.refused
         self._plain: dict[bytes, _Plain] = {}  # by the paths that they were called by
         self._asking: set[bytes] = set()  # paths for which a rule needs facts that differ
-        self._remembered: dict[bytes, list[Any]] = {}  # as the extension reads it
+        self._remembered: dict[tuple[Any, ...], list[Any]] = {}  # as the extension reads it
         self._budgets: dict[tuple[str, tuple[str, ...], str], list[int]] = {}
         self._journal_fd = -1
-        self._native: Native | None = None
         self._listener = mediation.listener
         limits = session.policy.limits
         most = (limits.max_children, limits.max_processes) if limits.count_at_execs else (0, 0)
@@ -103,7 +100,7 @@ class RepeatedExecs:
             and self._performer.grants
             and not self._turns.is_closed
             and not may_be_served()
-            and not self._recordings.expects
+            and not self._expected
             and not self._tracer.redirects
             and self._processes.are_all_told_of
             and self._recorder.log.takes_rows
@@ -127,39 +124,60 @@ class RepeatedExecs:
     def _serve(self, request: bytes) -> Served:
         if len(self._remembered) >= _KEPT:
             self._forget_remembered()
-        log, deadline_s = self._recorder.log, self._loop.next_deadline_s
-        now_s = time.monotonic()
-        until_s = now_s + _LONGEST_STAY_S if deadline_s is None else deadline_s
-        return self._extension().serve(
-            poll=self._loop.poll.fileno(),
-            ends=self._loop.ends.fileno(),
-            by_pid=self._processes.by_pid,
-            remembered=self._remembered,
-            paths=self._plain,
-            judge=self._judge,
-            seq=log.seq,
-            head=log.head_bytes,
-            room=self._recorder.room,
-            deadline_ns=max(0, int(until_s * 1e9)),
-            request=request,
+        log, loop = self._recorder.log, self._loop
+        if self._journal_fd != log.journal_fd:  # at first, or another file is the journal now
+            self._journal_fd = log.journal_fd
+            self._set_up(log)
+        until_s = loop.next_deadline_s
+        if until_s is None:
+            until_s = time.monotonic() + _LONGEST_STAY_S
+        return Served(
+            *compiled.native.serve(
+                loop.poll.fileno(),
+                loop.ends.fileno(),
+                self._processes.by_pid,
+                self._remembered,
+                self._plain,
+                log.seq,
+                log.head_bytes,
+                self._recorder.room,  # how many bytes the log may grow before the next check
+                max(0, int(until_s * 1e9)),
+                request,
+            )
         )
 
-    def _extension(self) -> Native:
-        """Return the extension, made anew if the journal is another file now."""
-        log = self._recorder.log
-        if self._native is None or self._journal_fd != log.journal_fd:
-            self._journal_fd = log.journal_fd
-            self._native = Native(
-                listener=self._listener.fd,
-                journal=self._journal_fd,
-                child_signals=self._session.child_signals.fd,
-                view=self._ours.view,
-                first_left_to_others=self._processes.first_left_to_others,
-                crowd=self._crowd,
-                key=log.key,
-                exits=_exit_texts(),
-            )
-        return self._native
+    def _set_up(self, log: SessionLog) -> None:
+        (proc,) = procfs.held()
+        compiled.native.set_up(
+            self._listener.fd,
+            log.journal_fd,
+            self._session.child_signals.fd,
+            proc,
+            self._ours.view.root,
+            self._ours.view.mounts.id_bit,
+            self._processes.first_left_to_others,
+            self._crowd,
+            self._judge,
+            self._is_missing,
+            self._place_of_child,
+            next_hash,
+            hasher(log.key),
+            _exit_texts(),
+        )
+
+    def _is_missing(self, tid: int, path: bytes, error: int) -> bool:
+        """Return whether the caller would get the same error for a path."""
+        caller = Caller(tid, tid, self._ours.view)
+        return caller.is_the_same_for_it(AT_FDCWD, path, OSError(error, ""))
+
+    def _place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int]:
+        """Return the depth of a child with this image, its nearest ancestor that has executed
+        something unless that is the parent, and the number of its siblings."""
+        parent = self._processes.by_pid.get(ppid)
+        if parent is None or parent.image != image:
+            return -1, 0, 0
+        above = nearest_that_ran(parent)
+        return parent.depth + 1, 0 if above == ppid else above, parent.known_children
 
     # The extension's results
 
@@ -181,21 +199,15 @@ class RepeatedExecs:
     def _take_processes(self, served: Served) -> None:
         """Take over processes in the order of their start. Those with children here have executed
         nothing since."""
-        earlier: dict[int, list[tuple[list[Any], Image]]] = {}
-        for place, entry, image in served.earlier:
-            earlier.setdefault(place, []).append((entry, image))
         seen: dict[int, Process] = {}
         ended: list[Process] = []
-        for place, each in enumerate(SeenProcess(*each) for each in served.processes):
+        for each in map(SeenProcess._make, served.processes):
             parent = seen.get(each.ppid) or self._processes.by_pid.get(each.ppid)
             process = seen[each.pid] = self._processes.came_up(each, parent)
-            ran = earlier.get(place, [])
-            if each.entry is not None:
-                ran.append((each.entry, each.image))
-            for entry, image_then in ran:
+            for entry, image in each.runs:
                 remembered = _of(entry)
                 process.becomes_another(remembered.argv)
-                self._processes.has_run(process, remembered.image, image_then)
+                self._processes.has_run(process, remembered.image, image)
             if each.has_ended:
                 ended.append(process)
         for process in ended:
@@ -218,7 +230,7 @@ class RepeatedExecs:
             process.becomes_another(remembered.argv)
         facts = remembered.facts._replace(process=process)
         holdings = ExecHoldings(self._execs)
-        steps = self._mediator.goes_on(facts, held.entry[_RULE])
+        steps = self._mediator.follow(facts, held.entry[_RULE])
         tid = notification.tid
         request = Request(
             notification, process, facts.syscall, steps, family=self._execs, holdings=holdings
@@ -235,7 +247,7 @@ class RepeatedExecs:
                 )
             except OSError:  # it has ended; otherwise its exec stop kills it
                 os.close(held.fd)
-            holdings.goes_on = True
+            holdings.is_continued = True
             self._turns.begun(holdings)
         self._performer.goes_on_already(request, is_written=is_written)
         if held.wait_status >= 0:
@@ -265,39 +277,44 @@ class RepeatedExecs:
         if _counted_as(facts) in self._budgets:
             self._renew_budget(facts)  # it may be used up
 
-    def _judge(self, *gathered: Any) -> None:
-        """Judge an exec of a plain file. If it may go on, remember the facts."""
-        found = Known(*gathered)
-        plain = self._plain[found.path]
-        real, argv = os.fsdecode(found.real), tuple(map(os.fsdecode, found.line[:-1].split(b"\0")))
-        if (plain.main.path, plain.state) != (real, found.state):
-            del self._plain[found.path]  # the path means another file now
+    def _judge(self, key: tuple[Any, ...], fd: int) -> None:
+        """Judge an exec of a plain file. If it may run, remember the facts.
+
+        `key`: the facts as the extension has gathered them. `fd`: the file.
+        """
+        called, *names, comm, line, depth, state = key
+        plain = self._plain[called]
+        path, real, cwd = map(os.fsdecode, (called, *names))
+        argv = tuple(map(os.fsdecode, line[:-1].split(b"\0")))
+        if (plain.main.path, plain.state) != (real, State(*state)):
+            del self._plain[called]  # the path means another file now
             return
-        if self._refused is not None and self._refused.suspects(argv, os.fsdecode(found.cwd)):
+        if self._refused is not None and self._refused.suspects(argv, cwd):
             return
-        main = _asked_by(plain.main._replace(argv=argv), found)
+        main = _asked_by(plain.main._replace(argv=argv), path, fd)
         if unwrap(real.rpartition("/")[2], argv) or unwrap(main.name, argv):
             return
-        if "/" not in argv[0] and not in_a_system_folder(os.fsdecode(found.path)):
+        if "/" not in argv[0] and not in_a_system_folder(path):
             return  # a system command of that name may appear later
-        comm = found.comm.decode("utf-8", "surrogateescape")
-        caller = Process(pid=0, start_time=0, parent=None, ppid=0, depth=found.depth, comm=comm)
-        path, cwd = os.fsdecode(found.path), os.fsdecode(found.cwd)
+        comm = comm.decode("utf-8", "surrogateescape")
+        caller = Process(pid=0, start_time=0, parent=None, ppid=0, depth=depth, comm=comm)
         facts = ExecFacts(
             caller, "execve", path, cwd, False, (main,), (main,), True, Crowd(0, 0), None
         )
         try:
-            recorded = self._mediator.goes_on_by(facts)
+            recorded = self._mediator.allowing_event(facts)
         except AskedAnew:
             if len(self._asking) >= _KEPT:
                 self._asking.clear()
-            self._asking.add(found.path)
-            del self._plain[found.path]
+            self._asking.add(called)
+            del self._plain[called]
             return
         if recorded is not None and is_repeatable(facts, recorded):
-            self._remember(found, facts, recorded, plain.image)
+            self._remember(key, facts, recorded, plain.image)
 
-    def _remember(self, found: Known, facts: ExecFacts, recorded: Record, image: Place) -> None:
+    def _remember(
+        self, key: tuple[Any, ...], facts: ExecFacts, recorded: Record, image: Place
+    ) -> None:
         is_long = json_size(recorded.payload) > LONGEST_LINE - _NUMBERS_TAKE  # it could be cut
         if is_long or len(self._remembered) >= _KEPT:
             return
@@ -310,13 +327,13 @@ class RepeatedExecs:
         budget = self._budgets.get(_counted_as(facts))
         if budget is None:
             budget = self._renew_budget(facts)
-        self._remembered[found.key] = [
+        self._remembered[key] = [
             recorded.event.encode(),
             *texts,
             _exit_text_after_ppid(facts.process),
             budget,
             recorded.payload["rule_name"],
-            _Remembered(facts, argv, found.line, image),
+            _Remembered(facts, argv, key[4], image),
         ]
 
     def _forget_remembered(self) -> None:
@@ -341,12 +358,12 @@ class AskedAnew(Exception):
     """A rule asks for a fact that differs from exec to exec."""
 
 
-def _asked_by(program: Program, found: Known) -> Program:
+def _asked_by(program: Program, path: str, fd: int) -> Program:
     def anew() -> Any:
         raise AskedAnew
 
     def is_the_systems_own() -> bool:
-        return is_the_systems(found.fd, os.fsdecode(found.path), program.path)
+        return is_the_systems(fd, path, program.path)
 
     return program._replace(
         sha256=AskedFact(anew),
@@ -413,9 +430,18 @@ _REPEATED = frozenset({"exec_allowed", "exec_audited"})
 _NOT_REPEATED = ("approval_id", "elsewhere", "shadows")
 
 
-def limits_allow_repeats(limits: Limits) -> bool:
-    """Return whether no limit counts execs or forks, since a count needs each one."""
-    return not (limits.max_execs or limits.at_fork)
+def may_repeat(session: Session) -> bool:
+    """Return whether execs may run without being judged each time.
+
+    A limit that counts execs or forks needs each one, and a profile each program.
+    """
+    limits = session.policy.limits
+    return (
+        session.facts.launched.waits_through_signals
+        and not (limits.max_execs or limits.at_fork)
+        and not session.watchers.looks_at_execs
+        and compiled.is_available()
+    )
 
 
 def is_repeatable(facts: ExecFacts, recorded: Record) -> bool:

@@ -9,16 +9,15 @@ import resource
 import struct
 from collections.abc import Callable, Sequence
 
-from sigwrap.bare import TYPE_CHECKING
-from sigwrap.exec.asked import Asked, ExecRefused
-from sigwrap.exec.content import command_line
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
+from sigwrap.exec.asked import Asked, Given
+from sigwrap.exec.commands import DEFAULT_PATH
+from sigwrap.exec.content import ExecRefused, command_line
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.look import ExecHoldings, Found, resolve_replacement
-from sigwrap.kernel import proc_files, procfs
-from sigwrap.kernel.file_state import Inode, inode_of_descriptor
-from sigwrap.kernel.memory import Unreadable, may_be_served
-from sigwrap.kernel.paths import AT_FDCWD, MayWait, open_known
-from sigwrap.kernel.ptrace import ERESTARTNOINTR
+from sigwrap.kernel import procfs, signals
+from sigwrap.kernel.file_state import Inode, inode_of
+from sigwrap.kernel.memory import may_be_served
+from sigwrap.kernel.paths import AT_FDCWD, Caller, MayWait, open_known
 from sigwrap.kernel.restage import (
     NoHostValue,
     Redirection,
@@ -38,12 +37,12 @@ from sigwrap.session.effects import (
     Unpreparable,
 )
 from sigwrap.session.lineage import Process
-from sigwrap.session.loop import Done, Outcome
+from sigwrap.session.loop import Done, Outcome, Raised
 from sigwrap.session.perform import PAUSED, InWorker, Request
 from sigwrap.start.own_files import changed_stub_file
 
 if TYPE_CHECKING:
-    from sigwrap.exec.handler import Execs
+    from sigwrap.exec.handler import ExecHoldings, Execs
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
@@ -51,18 +50,8 @@ _STUB_ATTEMPTS = 3  # a signal may interrupt one
 _A_STUB_OPENS = 24  # descriptors that an interpreter reads at its start, and its own
 
 
-class _FindLater(Exception):
-    """Finding a replacement may block."""
-
-    def __init__(self, command: str, find: Callable[[], Found]) -> None:
-        super().__init__(command)
-        self.command = command
-        self.find = find
-
-
-def _close_found(found: Found | None) -> None:
-    if found is not None:
-        found[1].close()
+class _Impossible(Exception):
+    """The message says why there is no replacement."""
 
 
 class Replacements:
@@ -83,34 +72,8 @@ class Replacements:
         )
 
     def _prepare(self, request: Request, effect: Prepare) -> object:
-        try:
-            return self._prepared(request, effect)
-        except _FindLater as wanted:
-            return self._in_worker(request, wanted, lambda: self._prepare(request, effect))
-
-    def _prepare_stub_command(self, request: Request, effect: PrepareStubCommand) -> object:
-        try:
-            return self._stub_command(request)
-        except _FindLater as wanted:
-            again = lambda: self._prepare_stub_command(request, effect)  # noqa: E731
-            return self._in_worker(request, wanted, again)
-
-    def _in_worker(
-        self, request: Request, wanted: _FindLater, prepare: Callable[[], object]
-    ) -> InWorker:
-        """Find the replacement in a worker, then prepare it from the start."""
         held: ExecHoldings = request.holdings
-
-        def then(outcome: Outcome) -> object:
-            held.found[wanted.command] = outcome.value if isinstance(outcome, Done) else None
-            request.is_checked = False
-            return prepare()
-
-        return InWorker(wanted.find, then, _close_found)
-
-    def _prepared(self, request: Request, effect: Prepare) -> Prepared | Unpreparable:
-        held: ExecHoldings = request.holdings
-        redirect, pid = effect.redirect, request.process.pid
+        redirect = effect.redirect
         held.sets_environment = redirect.via is Via.STUB
         host, given = self._environment.own, self._environment.given
         try:
@@ -120,35 +83,44 @@ class Replacements:
         held.holds_secret = takes_from_the_host(redirect)
         if held.holds_secret and (problem := objection_to(request.tid)):
             return Unpreparable(problem)
+        if redirect.record and (changed := changed_stub_file()):
+            return Unpreparable(f"sigwrap's own file has changed: {changed}")
         held.name = effect.argv[0]  # even if a stub runs in its place
         argv = [os.fsencode(word) for word in effect.argv]
-        if problem := self._find_replacement(request, redirect.command, argv):
-            return Unpreparable(problem)
-        assert held.replacement is not None
-        shown = held.replacement.programs[0].path
-        if redirect.record:
-            expected = Expected(
-                held.path,
-                argv,
-                held.replacement.inodes(),
-                held.variables,
-                held.holds_secret,
-                effect.rule,
-            )
-            if changed := changed_stub_file():
-                return Unpreparable(f"sigwrap's own file has changed: {changed}")
-            program, line = stub_line(held.path, argv)
-            if problem := self._find_replacement(request, program, line):
-                return Unpreparable(f"for sigwrap's own program, {problem}")
-            if not _has_room_for_a_stub(pid):
-                return Unpreparable("too few descriptors are free to record it")
-            held.holds_secret = False  # the stub
-            held.variables = stub_variables(procfs.ignored_signals(pid))
-            held.at_exec_stop = _noting(self._recordings, request.process, expected)
-        return Prepared(shown, effect.argv, held.replacement.readable)
 
-    def _stub_command(self, request: Request) -> Prepared | Unpreparable:
-        self._performer.check(request)
+        def find(may_wait: bool) -> list[_Found]:
+            found = [self._found(request, redirect.command, argv, may_wait)]
+            if redirect.record:
+                try:
+                    line = stub_line(found[0].path, argv)
+                    found.append(self._found(request, *line, may_wait))
+                except BaseException as failure:
+                    found[0].executable.close()
+                    if isinstance(failure, _Impossible):
+                        raise _Impossible(f"for sigwrap's own program, {failure}") from failure
+                    raise
+            return found
+
+        def prepare(found: list[_Found]) -> Prepared | Unpreparable:
+            first = found[0].executable
+            shown = first.programs[0].path
+            held.path, held.replacement_argv, held.replacement = found[-1]
+            if redirect.record:
+                inodes = first.inodes()
+                first.close()
+                if not _has_room_for_a_stub(request.process.pid):
+                    return Unpreparable("too few descriptors are free to record it")
+                expected = Expected(
+                    found[0].path, argv, inodes, held.variables, held.holds_secret, effect.rule
+                )
+                held.holds_secret = False  # the stub
+                held.variables = stub_variables(signals.ignored_signals(request.process.pid))
+                held.at_exec_stop = _noting(self._recordings, request.process, expected)
+            return Prepared(shown, effect.argv, found[-1].executable.readable)
+
+        return _find(request, redirect.command, find, prepare)
+
+    def _prepare_stub_command(self, request: Request, _effect: PrepareStubCommand) -> object:
         held: ExecHoldings = request.holdings
         expected = held.expected
         assert expected is not None, "a stub's command"
@@ -158,21 +130,55 @@ class Replacements:
         if held.holds_secret and (problem := objection_to(request.tid)):
             return Unpreparable(problem)
         path = os.fsdecode(expected.path)
-        if problem := self._find_replacement(request, path, expected.argv):
-            return Unpreparable(problem)
-        assert held.replacement is not None
-        if held.replacement.inodes() != expected.inodes:
-            return Unpreparable(f"its replacement is another file now: {path}")
+
+        def find(may_wait: bool) -> list[_Found]:
+            return [self._found(request, path, expected.argv, may_wait)]
+
+        def prepare(found: list[_Found]) -> Prepared | Unpreparable:
+            held.path, held.replacement_argv, executable = found[0]
+            held.replacement = executable
+            if executable.inodes() != expected.inodes:
+                return Unpreparable(f"its replacement is another file now: {path}")
+            self._performer.check(request)
+            try:
+                held.recording = self._recordings.begin(request.id, request.process)
+            except OSError as failure:
+                why = os.strerror(failure.errno or errno.EIO)
+                return Unpreparable(f"its input and output can't be recorded: {why}")
+            held.variables = expected.variables
+            held.at_exec_stop = held.recording.command_runs
+            argv = tuple(map(os.fsdecode, expected.argv))
+            held.name = argv[0]
+            return Prepared(executable.programs[0].path, argv, executable.readable)
+
+        return _find(request, path, find, prepare)
+
+    def _found(
+        self, request: Request, command: str, argv: Sequence[bytes], may_wait: bool
+    ) -> _Found:
+        """Find a replacement along sigwrap's own PATH. Raises MayWait and _Impossible.
+
+        The caller can change its own PATH, and its mounts, which the call uses as well.
+        """
+        word = os.fsencode(command)
+        folders = [b""] if b"/" in word else os.environb.get(b"PATH", DEFAULT_PATH).split(b":")
         try:
-            held.recording = self._recordings.begin(request.id, request.process)
-        except OSError as failure:
-            why = os.strerror(failure.errno or errno.EIO)
-            return Unpreparable(f"its input and output can't be recorded: {why}")
-        held.variables = expected.variables
-        held.at_exec_stop = held.recording.command_runs
-        argv = tuple(map(os.fsdecode, expected.argv))
-        held.name = argv[0]
-        return Prepared(held.replacement.programs[0].path, argv, held.replacement.readable)
+            pid, view = request.process.pid, self._ours.view
+            caller = Caller(request.tid, pid, view, may_wait=may_wait)
+        except OSError:
+            folders = []
+        for folder in folders:
+            path = os.path.join(folder, word)
+            try:
+                executable = Executable(caller, Given(path, list(argv)), self._ours)
+            except (OSError, ExecRefused):
+                continue
+            if any(each.elsewhere for each in executable.programs):
+                executable.close()
+                why = "its replacement would be another file than sigwrap's own"
+                raise _Impossible(f"{why}: {command}")
+            return _Found(path, argv, executable)
+        raise _Impossible(f"its replacement can't be run: {command}")
 
     def _prepare_stub(self, request: Request, _effect: PrepareStub) -> object:
         held: ExecHoldings = request.holdings
@@ -223,62 +229,65 @@ class Replacements:
         held.replacement.root = executable.root  # it opens no file there
         return Prepared(held.name, words, readable=True)
 
-    def _find_replacement(self, request: Request, command: str, argv: Sequence[bytes]) -> str:
-        """Return why there is no replacement, or "". Raises _FindLater."""
-        held: ExecHoldings = request.holdings
-        if held.replacement is not None:
-            held.replacement.close()
-            held.replacement = None
-
-        def find(*, may_wait: bool = True) -> Found:
-            pid = request.process.pid
-            return resolve_replacement(
-                request.tid, pid, command, list(argv), self._ours, may_wait=may_wait
-            )
-
-        try:
-            found = held.found.pop(command) if command in held.found else find(may_wait=False)
-        except MayWait as why:
-            raise _FindLater(command, find) from why
-        except (OSError, ExecRefused, Unreadable):
-            found = None
-        if found is None:
-            return f"its replacement can't be run: {command}"
-        held.path, held.replacement = found
-        held.replacement_argv = argv
-        if any(each.elsewhere for each in held.replacement.programs):
-            return f"its replacement would be another file than sigwrap's own: {command}"
-        return ""
-
     def _replace(self, request: Request, effect: Replace) -> object:
         held: ExecHoldings = request.holdings
         tracee, asked = held.tracee, held.asked
         assert tracee is not None and asked is not None, "held and prepared before"
-        # If the environment is set at the exec stop, the call itself has an empty one.
-        environment: list[bytes] | None = [] if held.sets_environment else None
         redirection = Redirection(
             request.notification,
             held.path,
             held.replacement_argv,
-            environment,
-            asked.environment_at,
+            # If the environment is set at the exec stop, the call itself has an empty one.
+            0 if held.sets_environment else asked.environment_at,
             held.descriptor,
         )
         request.process.comm_is_current = False
-        self._tracer.restart(
-            tracee,
-            redirection,
-            lambda: self._performer.restart(request, effect, ERESTARTNOINTR),
-        )
+        self._tracer.restart(tracee, redirection, effect)
         return PAUSED
 
     def _session_of(self, request: Request) -> bytes:
         asked: Asked | None = request.holdings.asked
         assert asked is not None, "what is redirected was looked at"
         try:
-            return asked.variable(request.tid, b"SIGWRAP_SESSION") or b""
+            return asked.variable(b"SIGWRAP_SESSION") or b""
         except MayWait:
             return b""
+
+
+class _Found(NamedTuple):
+    path: bytes
+    argv: Sequence[bytes]
+    executable: Executable
+
+
+def _find(
+    request: Request,
+    command: str,
+    find: Callable[[bool], list[_Found]],
+    prepare: Callable[[list[_Found]], Prepared | Unpreparable],
+) -> object:
+    """Find replacements, in a worker if that may block, and prepare them."""
+    try:
+        return prepare(find(False))
+    except MayWait:
+        pass
+    except _Impossible as why:
+        return Unpreparable(str(why))
+
+    def then(outcome: Outcome) -> object:
+        request.is_checked = False
+        if isinstance(outcome, Done):
+            return prepare(outcome.value)
+        if isinstance(outcome, Raised) and isinstance(outcome.error, _Impossible):
+            return Unpreparable(str(outcome.error))
+        return Unpreparable(f"its replacement can't be run: {command}")
+
+    return InWorker(lambda: find(True), then, _close)
+
+
+def _close(found: list[_Found]) -> None:
+    for each in found:
+        each.executable.close()
 
 
 def _stub_can_make(asked: Asked, executable: Executable, tid: int) -> bool:
@@ -297,9 +306,9 @@ def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
     process."""
     opened = list[int]()
     try:
-        opened.append(proc_files.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
+        opened.append(procfs.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
         opened.append(open_known(os.fsdecode(path), opened[0]))
-        return inode_of_descriptor(opened[1]) == inode
+        return inode_of(opened[1]) == inode
     except OSError:
         return False
     finally:
@@ -309,7 +318,7 @@ def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
 
 def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:
     def note(_pid: int) -> str:
-        recordings.expect(stub, expected)
+        recordings.expected[stub] = expected
         return ""
 
     return note
@@ -319,7 +328,7 @@ def _has_room_for_a_stub(pid: int) -> bool:
     """Return whether enough descriptors are free. Otherwise the stub would fail at its start."""
     try:
         limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        taken = proc_files.names(f"/proc/{pid}/fd")
+        taken = procfs.names(f"/proc/{pid}/fd")
     except OSError:
         return False
     if limit == resource.RLIM_INFINITY or limit - len(taken) >= _A_STUB_OPENS:

@@ -23,17 +23,27 @@ from sigwrap.calls import EXECS
 from sigwrap.errors import KernelError
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.tracing import tracer_of
-from sigwrap.kernel import proc_files, procfs, ptrace
+from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.file_state import place_of
 from sigwrap.kernel.memory import Unreadable
+from sigwrap.kernel.process import keep_from_core
 from sigwrap.kernel.ptrace import Gone, NotTraceable
-from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, keep_from_core
+from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image
 from sigwrap.kernel.seccomp import Notification
-from sigwrap.session.effects import KernelRefused, LoadedOther, Ran, Restarted, Tampered
+from sigwrap.session.effects import (
+    KernelRefused,
+    LoadedOther,
+    Ran,
+    Replace,
+    Restarted,
+    Tampered,
+    VerifyThenContinue,
+)
 from sigwrap.session.loop import Done, Late, Outcome, Raised
 from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
+    from sigwrap.exec.handler import ExecHoldings
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
@@ -41,17 +51,7 @@ if TYPE_CHECKING:
 class Tracee:
     """A thread that the supervisor traces, from its notification until its exec is over."""
 
-    __slots__ = (
-        "at_exec_stop",
-        "is_refused",
-        "judged",
-        "may_dump_core",
-        "process",
-        "redirection",
-        "request",
-        "tid",
-        "variables",
-    )
+    __slots__ = ("is_refused", "judged", "process", "redirection", "request", "tid")
 
     def __init__(self, request: Request) -> None:
         self.tid = request.tid
@@ -59,10 +59,6 @@ class Tracee:
         self.request = request
         self.judged: Executable | None = None
         self.redirection: Redirection | None = None
-        self.variables: Variables = ()  # for the new image's environment
-        # Takes the pid, and returns why the new image must not run, or "".
-        self.at_exec_stop: Callable[[int], str] | None = None
-        self.may_dump_core = True
         self.is_refused = False  # by sigwrap, so the log does not say that it goes on
 
 
@@ -117,14 +113,13 @@ class Tracer:
         self._turns.take(request.process)
         return tracee
 
-    def go_on(self, tracee: Tracee, answer: Callable[[], None]) -> None:
+    def let_run(self, tracee: Tracee, effect: VerifyThenContinue) -> None:
         # Without WAIT_KILLABLE_RECV, the interrupt would break off the notification itself. After
         # the answer it can come when the exec is over; then the exec stop cancels it.
         if self._waits_through_signals:
             _interrupt(tracee)
-            answer()
-        else:
-            answer()
+        self._performer.let_go_on(tracee.request, effect)
+        if not self._waits_through_signals:
             _interrupt(tracee)
 
     def refused(self, tracee: Tracee) -> None:
@@ -132,11 +127,11 @@ class Tracer:
         tracee.is_refused = True
         _interrupt(tracee)
 
-    def restart(self, tracee: Tracee, redirection: Redirection, answer: Callable[[], None]) -> None:
+    def restart(self, tracee: Tracee, redirection: Redirection, effect: Replace) -> None:
         """Rewrite the call at a stop on its way out. It comes back as a new request."""
         tracee.redirection = redirection
         _interrupt(tracee)
-        answer()
+        self._performer.restart(tracee.request, effect, ptrace.ERESTARTNOINTR)
 
     def _forget(self, tracee: Tracee) -> None:
         if self._by_tid.get(tracee.tid) is tracee:
@@ -144,7 +139,7 @@ class Tracer:
         is_its_turn = self._by_pid.get(tracee.process.pid) is tracee
         if is_its_turn:
             del self._by_pid[tracee.process.pid]
-        self._performer.drop(tracee.request)
+        self._performer.finish(tracee.request)
         if is_its_turn:
             self._turns.give_back(tracee.process)
 
@@ -220,11 +215,13 @@ class Tracer:
 
     def _run_or_kill(self, pid: int, tracee: Tracee, problem: str) -> None:
         """Release the process, or kill it because of `problem`."""
-        if not problem and not tracee.may_dump_core:
+        held: ExecHoldings = tracee.request.holdings
+        if not problem and held.holds_secret:
             problem = keep_from_core(pid)
-        problem = problem or _set_environment(pid, tracee.variables)
-        if not problem and tracee.at_exec_stop is not None:
-            problem = tracee.at_exec_stop(pid)
+        if not problem and held.variables:
+            problem = _set_environment(pid, held.variables)
+        if not problem and held.at_exec_stop is not None:
+            problem = held.at_exec_stop(pid)
         if not problem:
             judged = tracee.judged
             self._processes.loaded(
@@ -278,8 +275,6 @@ def _interrupt(tracee: Tracee) -> None:
 
 
 def _set_environment(pid: int, variables: Variables) -> str:
-    if not variables:
-        return ""
     try:
         add_to_new_image(pid, variables)
     except (OSError, KernelError, Unreadable) as failure:
@@ -300,8 +295,6 @@ def difference(pid: int, judged: Executable) -> str:
             return "the kernel loaded another file"
         if not _matches(pid, judged.command_line, judged.cut):
             return "its arguments changed"
-        if not judged.loader_holds(pid):
-            return "the kernel loaded another interpreter"
         if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
             return "its root directory changed, and it loads libraries from there"
         if judged.readable and not judged.where.holds(pid):
@@ -320,7 +313,7 @@ def shown(pid: int) -> tuple[str, tuple[str, ...]]:
     path, argv = "", list[bytes]()
     try:
         argv = _read(pid, _SHOWN_BYTES).split(b"\0")[:-1]
-        path = proc_files.link(f"/proc/{pid}/exe")
+        path = procfs.link(f"/proc/{pid}/exe")
     except OSError:
         pass
     return path, tuple(map(os.fsdecode, argv))
@@ -348,7 +341,7 @@ def _matches(pid: int, wanted: bytes, cut: bool) -> bool:
 
 def _read(pid: int, size: int) -> bytes:
     """Read the arguments in one call, which returns `size` bytes, or all."""
-    fd = proc_files.open_file(f"/proc/{pid}/cmdline")
+    fd = procfs.open_file(f"/proc/{pid}/cmdline")
     try:
         return os.read(fd, size)
     finally:

@@ -31,7 +31,7 @@ _STOPS_IN_BACKGROUND = frozenset({signal.SIGTTIN, signal.SIGTTOU})
 INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 _ECHO_WINDOW_S = 0.3
-COPY_WINDOW_S = 2.0  # on a loaded machine the bootloader runs late
+_COPY_WINDOW_S = 2.0  # on a loaded machine the bootloader runs late
 _SAME_KEYS_S = 0.5
 _FIRST_LOOK_S = 0.005  # a script may go on as soon as it sees the prompt
 _LOOKS_EVERY_S = 0.02
@@ -90,7 +90,7 @@ class BootloaderCopies:
             if self._on_terminal and number in _STOPS_IN_BACKGROUND:
                 return True
             original = self._originals.pop(number, None)
-            return original is not None and now - original <= COPY_WINDOW_S
+            return original is not None and now - original <= _COPY_WINDOW_S
         self._originals[number] = now
         return False
 
@@ -204,11 +204,7 @@ class Interrupts:
         if self._is_for_command(arrived):
             withdrawn = () if self._look_at is None else self._withdraw()
             return (*withdrawn, Announce(arrived, ends_run=False), *_as_itself(arrived))
-        return self._interrupt(arrived, now)
-
-    def demanded(self, arrived: Arrived, now: float) -> Iterable[Command]:
-        """Interrupt the run for an agent signal, which is never for the command alone."""
-        return self._interrupt(arrived, now)
+        return self.interrupt(arrived, now)
 
     def caller_ended(self, arrived: Arrived, now: float) -> Iterable[Command]:
         """Interrupt the run as a SIGTERM does, with less grace: whatever ended the caller, such as
@@ -224,7 +220,8 @@ class Interrupts:
             self._kill_why = "its caller ended"
         return begun
 
-    def _interrupt(self, arrived: Arrived, now: float) -> Iterable[Command]:
+    def interrupt(self, arrived: Arrived, now: float) -> Iterable[Command]:
+        """Interrupt the run, never the command alone."""
         match self._state:
             case _State.RUNNING:
                 return self._begin(arrived, now)

@@ -1,9 +1,10 @@
-"""The process that forks the commands of a joined session.
+"""The process that forks the commands of a joined session, and the messages, one in a packet,
+between a command that joins, the session and this process.
 
-It is under the filter, and so are its children. It executes nothing itself, and takes requests from
-the supervisor alone. The supervisor signals no process only because the fork server names it: root
-inside the session can write its memory. It reaps a command when the supervisor says so: until then
-no other process gets the pid, and the supervisor can signal by it.
+The fork server is under the filter, and so are its children. It executes nothing itself, and takes
+requests from the supervisor alone. The supervisor signals no process only because the fork server
+names it: root inside the session can write its memory. It reaps a command when the supervisor says
+so: until then no other process gets the pid, and the supervisor can signal by it.
 """
 
 from __future__ import annotations
@@ -18,23 +19,121 @@ import termios
 from sigwrap.bare import Any, NamedTuple, NoReturn, json, signal, socket
 from sigwrap.bare.digests import blake2b
 from sigwrap.errors import NOT_EXECUTABLE, KernelError
-from sigwrap.kernel import libc, proc_files
+from sigwrap.kernel import libc, procfs
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import close_all_but
 from sigwrap.kernel.limits import Limit
 from sigwrap.kernel.peer import FORK_SERVER_NAME
-from sigwrap.kernel.sigfd import SignalFd
+from sigwrap.kernel.signals import SignalFd
 from sigwrap.start.command import Inherited, exec_command, restore_signals
 
+VERSION = 1
+MAX_BYTES = 64 * 1024  # in a message
+MOST_DESCRIPTORS = 253  # in a message; the kernel takes no more
+MAX_WORDS_BYTES = 8 << 20
+KIND = socket.SOCK_SEQPACKET
+_LARGEST = 1 << 64  # a number may be a resource limit
+_PREFIX = "sigwrap-joined"
+_WHERE = ("/proc/self/ns/mnt", "/proc/self/root")  # paths depend on these
+_IN_FILE = ("program", "words", "environment")
 _STREAMS = frozenset({0, 1, 2})
+
+
+class BadMessage(ValueError):
+    pass
+
+
+class Call(NamedTuple):
+    """A command that joins."""
+
+    program: bytes
+    words: tuple[bytes, ...]
+    environment: dict[bytes, bytes]
+    descriptors: tuple[int, ...]  # their numbers in the command
+    terminal: int  # the number of its controlling terminal, or -1
+    umask: int
+    niceness: int
+    ignored_signals: tuple[int, ...]
+    signal_mask: tuple[int, ...]
+    limits: tuple[tuple[int, int, int], ...]
+
+
+def address(store: str, name: str, uid: int) -> bytes:
+    """Return the address for an absolute store path.
+
+    It does not depend on the file system at that path, which the session could change.
+    """
+    where = [(found.st_dev, found.st_ino) for found in map(procfs.file_status, _WHERE)]
+    digest = blake2b(os.fsencode(f"{where} {name} {store}"), digest_size=16)
+    return f"\0{_PREFIX}/{uid}/{digest.hexdigest()}".encode()
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    return json.dumps({"v": VERSION, **message}).encode()
+
+
+def decode(packet: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(packet)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage("not JSON") from error
+    if not isinstance(message, dict) or message.get("v") != VERSION:
+        raise BadMessage(f"protocol version {VERSION} expected")
+    return message
+
+
+def file_of_words(call: Call) -> bytes:
+    """Join program, arguments and variables with NUL, which none of them contains."""
+    variables = (name + b"=" + value for name, value in call.environment.items())
+    return b"\0".join((call.program, *call.words, *variables))
+
+
+def header(call: Call) -> dict[str, Any]:
+    """Return the fields of a message, for what is not in the file of words."""
+    return {
+        "words": len(call.words),
+        **{name: value for name, value in call._asdict().items() if name not in _IN_FILE},
+    }
+
+
+def read_call(message: dict[str, Any], words: bytes) -> Call:
+    """Return the command of a message, or raise BadMessage."""
+    try:
+        parts = words.split(b"\0")
+        count = int(message["words"])
+        variables = (part.partition(b"=") for part in parts[1 + count :])
+        call = Call(
+            program=parts[0],
+            words=tuple(parts[1 : 1 + count]),
+            environment={name: value for name, _, value in variables},
+            descriptors=tuple(map(_number, message["descriptors"])),
+            terminal=_number(message["terminal"]),
+            umask=_number(message["umask"]),
+            niceness=_number(message["niceness"]),
+            ignored_signals=tuple(map(_number, message["ignored_signals"])),
+            signal_mask=tuple(map(_number, message["signal_mask"])),
+            limits=tuple((_number(r), _number(s), _number(h)) for r, s, h in message["limits"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise BadMessage(f"incomplete message: {error}") from error
+    if not call.words or len(call.words) != count or len(parts) < 1 + count:
+        raise BadMessage("no command in the message")
+    return call
+
+
+def _number(value: Any) -> int:
+    number = int(value)
+    if abs(number) > _LARGEST:
+        raise ValueError("a number is too large")
+    return number
 
 
 def serve(end: socket.socket, session_id: str, inherited: Inherited) -> NoReturn:
     import json  # noqa: F401  # now, while no process of the session can change its file
 
-    close_all_but((end.fileno(),))
+    close_all_but((0, 1, 2, end.fileno()))
     libc.set_process_name(FORK_SERVER_NAME.encode())
-    libc.set_undumpable()
+    libc.set_dumpable(False)
     restore_signals(inherited)
     _ForkServer(end, session_id).run()
 
@@ -135,7 +234,7 @@ def _become(
 ) -> NoReturn:
     try:
         # A process that traces this one before its exec finds no way to the others.
-        close_all_but((writable, folder, *descriptors))
+        close_all_but({0, 1, 2, writable, folder, *descriptors})
         writable = _move_from(writable, frozenset(call.descriptors))
         try:
             error = _exec(call, folder, descriptors, added)
@@ -172,7 +271,7 @@ def _exec(call: Call, folder: int, descriptors: list[int], added: dict[bytes, by
             os.dup2(fd, number)
     if call.terminal >= 0:
         fcntl.ioctl(call.terminal, termios.TIOCSCTTY, 0)
-    libc.set_dumpable()  # the supervisor reads the exec's arguments
+    libc.set_dumpable(True)  # the supervisor reads the exec's arguments
     words = tuple(map(os.fsdecode, call.words))
     return exec_command(call.program, words, inherited, added)
 
@@ -198,108 +297,3 @@ def _within_ours(limit: Limit) -> Limit:
         return hard if value == resource.RLIM_INFINITY else min(value, hard)
 
     return Limit(limit.resource, within(limit.soft), within(limit.hard))
-
-
-# Messages between a command that joins a session and that session, one in a packet.
-
-VERSION = 1
-MAX_BYTES = 64 * 1024  # in a message
-MOST_DESCRIPTORS = 253  # in a message; the kernel takes no more
-MAX_WORDS_BYTES = 8 << 20
-_LARGEST = 1 << 64  # a number may be a resource limit
-KIND = socket.SOCK_SEQPACKET
-_PREFIX = "sigwrap-joined"
-_WHERE = ("/proc/self/ns/mnt", "/proc/self/root")  # paths depend on these
-
-
-class BadMessage(ValueError):
-    pass
-
-
-class Call(NamedTuple):
-    """A command that joins."""
-
-    program: bytes
-    words: tuple[bytes, ...]
-    environment: dict[bytes, bytes]
-    descriptors: tuple[int, ...]  # their numbers in the command
-    terminal: int  # the number of its controlling terminal, or -1
-    umask: int
-    niceness: int
-    ignored_signals: tuple[int, ...]
-    signal_mask: tuple[int, ...]
-    limits: tuple[tuple[int, int, int], ...]
-
-
-def address(store: str, name: str, uid: int) -> bytes:
-    """Return the address for an absolute store path.
-
-    It does not depend on the file system at that path, which the session could change.
-    """
-    where = [(found.st_dev, found.st_ino) for found in map(proc_files.file_status, _WHERE)]
-    digest = blake2b(os.fsencode(f"{where} {name} {store}"), digest_size=16)
-    return f"\0{_PREFIX}/{uid}/{digest.hexdigest()}".encode()
-
-
-def encode(message: dict[str, Any]) -> bytes:
-    return json.dumps({"v": VERSION, **message}).encode()
-
-
-def decode(packet: bytes) -> dict[str, Any]:
-    try:
-        message = json.loads(packet)
-    except (ValueError, RecursionError) as error:
-        raise BadMessage("not JSON") from error
-    if not isinstance(message, dict) or message.get("v") != VERSION:
-        raise BadMessage(f"protocol version {VERSION} expected")
-    return message
-
-
-def file_of_words(call: Call) -> bytes:
-    """Join program, arguments and variables with NUL, which none of them contains."""
-    variables = (name + b"=" + value for name, value in call.environment.items())
-    return b"\0".join((call.program, *call.words, *variables))
-
-
-def header(call: Call) -> dict[str, Any]:
-    return {
-        "words": len(call.words),
-        "descriptors": call.descriptors,
-        "terminal": call.terminal,
-        "umask": call.umask,
-        "niceness": call.niceness,
-        "ignored_signals": call.ignored_signals,
-        "signal_mask": call.signal_mask,
-        "limits": call.limits,
-    }
-
-
-def read_call(message: dict[str, Any], words: bytes) -> Call:
-    """Return the command of a message, or raise BadMessage."""
-    try:
-        parts = words.split(b"\0")
-        count = int(message["words"])
-        variables = (part.partition(b"=") for part in parts[1 + count :])
-        call = Call(
-            program=parts[0],
-            words=tuple(parts[1 : 1 + count]),
-            environment={name: value for name, _, value in variables},
-            descriptors=tuple(map(int, message["descriptors"])),
-            terminal=int(message["terminal"]),
-            umask=int(message["umask"]),
-            niceness=int(message["niceness"]),
-            ignored_signals=tuple(map(int, message["ignored_signals"])),
-            signal_mask=tuple(map(int, message["signal_mask"])),
-            limits=tuple((int(r), int(s), int(h)) for r, s, h in message["limits"]),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise BadMessage(f"incomplete message: {error}") from error
-    numbers = (
-        *(call.descriptors, call.ignored_signals, call.signal_mask, *call.limits),
-        (call.terminal, call.umask, call.niceness),
-    )
-    if any(abs(each) > _LARGEST for group in numbers for each in group):
-        raise BadMessage("a number is too large")
-    if not call.words or len(call.words) != count or len(parts) < 1 + count:
-        raise BadMessage("no command in the message")
-    return call

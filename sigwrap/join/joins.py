@@ -34,9 +34,10 @@ from sigwrap.join.fork_server import (
 )
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel import procfs
-from sigwrap.kernel.peer import Peer, Rights
-from sigwrap.kernel.pidfd import let_go
-from sigwrap.kernel.proc_files import link
+from sigwrap.kernel.descriptors import let_go
+from sigwrap.kernel.peer import Peer
+from sigwrap.kernel.process import Rights
+from sigwrap.kernel.procfs import link
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.session.settings import RunSettings, differing
 from sigwrap.start import own_code
@@ -71,7 +72,7 @@ class Joins:
         self._asked: dict[int, _Caller] = {}  # their commands are about to be forked
         self._running: dict[int, _Caller] = {}  # by the pids of their commands
         self._count = 0
-        self._is_open = False
+        self._is_open = self._has_begun = False
         self._idle_since_s = time.monotonic()
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, KIND)
         self._door = socket.socket(fileno=settings.door_fd)
@@ -92,11 +93,10 @@ class Joins:
         self._ours.setblocking(False)
         loop.watch(self._ours.fileno(), self._on_fork_server)
         self._is_open = True
-        self._listener = GuardedListener(loop, self._on_arrival)
-        self._listener.open(self._door)
+        self._listener = GuardedListener(loop, self._door, self._on_arrival)
         self._look()
         self._report_ready()
-        self._tell_at_start = lambda _text: None
+        self._has_begun = True
 
     def _report_ready(self) -> None:
         os.set_blocking(self._settings.ready_fd, False)
@@ -108,7 +108,8 @@ class Joins:
 
     def tell(self, text: str) -> None:
         """Print a line for all callers; at the start, for the one that starts the session."""
-        self._tell_at_start(text)
+        if not self._has_begun:
+            self._tell_at_start(text)
         for caller in self._callers.values():
             caller.tell({"say": text})
 
@@ -158,11 +159,7 @@ class Joins:
             self._refuse(accepted, f"the session cannot watch it: {error.strerror}")
             return
         self._callers[self._count] = caller
-        self.loop.call_at(time.monotonic() + _ASKS_WITHIN_S, lambda: self._drop_silent(caller))
-
-    def _drop_silent(self, caller: _Caller) -> None:
-        if not caller.has_asked and self._callers.get(caller.number) is caller:
-            self.on_gone(caller)
+        self.loop.call_at(time.monotonic() + _ASKS_WITHIN_S, caller.leave_if_silent)
 
     def _refuse(self, accepted: socket.socket, why: str) -> None:
         self._listener.refuse(accepted, encode({"refused": f"refused: {why}"}))
@@ -272,7 +269,7 @@ class Joins:
                 why = f"cannot start a process: {os.strerror(error & _ERRORS)}"
                 self._left(self._asked.pop(call), errors.REFUSED, 0, why)
             case {"ended": int(pid), "status": int(wait_status), "error": int(error)} if (
-                pid in self._running and _has_ended(pid)
+                pid in self._running and procfs.has_ended(pid)
             ):
                 self._ended(self._running.pop(pid), wait_status & _STATUSES, error & _ERRORS)
 
@@ -335,6 +332,10 @@ class _Caller:
         if self._end.fileno() >= 0:
             self._joins.loop.unwatch(self._end.fileno())
             let_go(self._end.detach())
+
+    def leave_if_silent(self) -> None:
+        if not self.has_asked and self._end.fileno() >= 0:
+            self._joins.on_gone(self)
 
     def has_command(self, pid: int) -> None:
         self.command_pid = pid
@@ -406,8 +407,3 @@ def _send_to_job(pid: int, number: int) -> None:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
         linux_process.send(pid, number)
-
-
-def _has_ended(pid: int) -> bool:
-    found = procfs.stat(pid)
-    return found is None or found.has_ended

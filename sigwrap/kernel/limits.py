@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from sigwrap.bare import NamedTuple, suppress
 from sigwrap.kernel.file_state import read_mountinfo, unescaped
@@ -133,23 +133,13 @@ def writable(mounts: Iterable[str]) -> str:
     own.add(f"/user.slice/user-{uid}.slice/user@{uid}.service")
     for mount in mounts:
         for path in sorted(own):
-            for folder in _with_ancestors(mount, path):
-                if any(os.access(each, os.W_OK) for each in _handles(folder)):
+            folder = f"{mount}{path}".rstrip("/")
+            while len(folder) >= len(mount):
+                # In a writable folder, a process can make a group.
+                if any(os.access(f"{folder}/{name}", os.W_OK) for name in (".", *_FILES)):
                     return folder
+                folder = folder.rpartition("/")[0]
     return ""
-
-
-def _with_ancestors(mount: str, path: str) -> Iterator[str]:
-    folder = path.rstrip("/")
-    while folder:
-        yield mount + folder
-        folder = folder.rpartition("/")[0]
-    yield mount
-
-
-def _handles(folder: str) -> tuple[str, ...]:
-    """Return paths that must not be writable. In a writable folder, a process can make a group."""
-    return (folder, *(f"{folder}/{name}" for name in _FILES))
 
 
 def _lines(path: str) -> list[bytes]:

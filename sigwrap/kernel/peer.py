@@ -1,4 +1,4 @@
-"""The process that connected to a unix socket or sent a signal, and whether it is in a session.
+"""The process that connected to a socket, listens at it or sent a signal; is it in a session?
 
 A process in a session has at least one seccomp filter more than its supervisor. Children inherit
 filters and cannot drop them, so no fork, exec, setsid or new namespace hides the process. This test
@@ -14,19 +14,18 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Callable
-from fcntl import ioctl
+import sys
+import time
+from collections.abc import Callable, Iterator
 
 from sigwrap.bare import NamedTuple, socket
-from sigwrap.kernel import proc_files, procfs
-from sigwrap.kernel.pidfd import has_ended
-from sigwrap.kernel.sigfd import SignalInfo
+from sigwrap.kernel import procfs
+from sigwrap.kernel.signals import SignalInfo, has_ended
 
-_SO_PEERPIDFD = 77
+_SO_PEERPIDFD = 77  # Linux 6.5; also after the peer has ended
 _UCRED = struct.Struct("=iII")
 SUPERVISOR_NAME = "sigwrap-super"
 FORK_SERVER_NAME = "sigwrap-forks"
-_FILTER_MODE = 2
 _IS_INSIDE = "it is in a supervised session"
 _DEEPEST = 1_000  # which takes 20 ms
 
@@ -41,19 +40,6 @@ class Peer(NamedTuple):
     inside_session: bool
 
 
-class _Pinned(NamedTuple):
-    """A pidfd. `by_number`: the pid may belong to another process than the peer by now."""
-
-    fd: int
-    by_number: bool
-
-
-class Filters(NamedTuple):
-    mode: int
-    installed: int | None  # None before Linux 5.9
-    no_new_privileges: bool
-
-
 def pid_and_uid(connection: socket.socket) -> tuple[int, int]:
     """Return pid and uid of the process that called connect(2), or listen(2) for a listener.
 
@@ -63,12 +49,6 @@ def pid_and_uid(connection: socket.socket) -> tuple[int, int]:
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
     )
     return pid, uid
-
-
-def pidfd_of(connection: socket.socket) -> int:
-    """Return a pidfd of the peer, even if it has ended. Raises OSError before Linux 6.5."""
-    pidfd: int = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
-    return pidfd
 
 
 def we_connect_for(find: Callable[[socket.socket], int]) -> None:
@@ -94,7 +74,7 @@ def examine(connection: socket.socket) -> Peer:
     pinned = _pin(connection, pid)
     if pinned is None:
         return Peer(pid, uid, "", "cannot identify the process", False)
-    return _examined(pid, uid, pinned.fd)
+    return _examined(pid, uid, pinned[0])
 
 
 def examine_sender(info: SignalInfo) -> Peer:
@@ -137,16 +117,17 @@ def objection_to_listener(connection: socket.socket) -> str:
     pinned = _pin(connection, pid)
     if pinned is None:
         return "cannot identify the process"
+    pidfd, is_by_number = pinned
     try:
-        found = procfs.stat(pid)
-        is_supervised = carries_more_filters_than_us(pid)
-        if has_ended(pinned.fd):  # the pid may belong to another process by now
+        is_a_supervisor = procfs.comm(pid) == SUPERVISOR_NAME
+        may_be_supervised = carries_more_filters_than_us(pid)
+        if has_ended(pidfd):  # the pid may belong to another process by now
             return "it has ended"
     finally:
-        os.close(pinned.fd)
-    if pinned.by_number and (found is None or found.comm != SUPERVISOR_NAME):
+        os.close(pidfd)
+    if is_by_number and not is_a_supervisor:
         return "cannot identify the process"
-    return "it may be a supervised process itself" if is_supervised else ""
+    return "it may be a supervised process itself" if may_be_supervised else ""
 
 
 def is_supervised(pid: int) -> bool:
@@ -160,7 +141,25 @@ def carries_more_filters_than_us(pid: int) -> bool:
     The first thread counts for all: each thread inherits the filters of its creator.
     """
     ours, theirs = _filters("self"), _filters(pid)
-    return ours is None or theirs is None or _more(theirs, ours)
+    return ours is None or theirs is None or theirs > ours
+
+
+def _filters(pid: int | str) -> int | None:
+    """Return how many seccomp filters it has; before Linux 5.9, 1 for any number.
+
+    None if it has ended, and also for an exited leader, which may have dropped them.
+    """
+    status = procfs.contents(f"/proc/{pid}/status")
+    return None if status is None else filters_in(status)
+
+
+def filters_in(status: bytes) -> int | None:
+    """Read a status file. In the process name, the kernel escapes line ends and nothing else."""
+    if procfs.status_field(status, b"State")[:1] in b"ZX":
+        return None
+    if b"\nSeccomp_filters:" in status:
+        return int(procfs.status_field(status, b"Seccomp_filters"))
+    return int(b"\nSeccomp:\t2\n" in status and b"\nNoNewPrivs:\t1\n" in status)
 
 
 def is_inside_a_session() -> bool:
@@ -168,213 +167,300 @@ def is_inside_a_session() -> bool:
 
     That is for a clear message only. The kernel and the supervisors enforce the rest.
     """
-    found = procfs.stat(os.getpid())
-    while found is not None and found.ppid > 0:
-        if found.comm == SUPERVISOR_NAME:
-            return True
-        found = procfs.stat(found.ppid)
-    return False
-
-
-def _more(theirs: Filters, ours: Filters) -> bool:
-    if theirs.installed is not None and ours.installed is not None:
-        return theirs.installed > ours.installed
-    return _is_filtered(theirs) and not _is_filtered(ours)
-
-
-def _is_filtered(filters: Filters) -> bool:
-    return filters.mode == _FILTER_MODE and filters.no_new_privileges
-
-
-def _filters(pid: int | str) -> Filters | None:
-    """Return the seccomp state; None also for an exited leader, which may have dropped it."""
-    status = proc_files.contents(f"/proc/{pid}/status")
-    return None if status is None else read_status(status)
-
-
-def read_status(text: bytes) -> Filters | None:
-    """Parse a status file. In the process name, the kernel escapes line ends and nothing else."""
-    lines = text.split(b"\n")
-    fields = {name: value.strip() for name, _, value in (line.partition(b":") for line in lines)}
-    if fields.get(b"State", b"X")[:1] in b"ZX":
-        return None
-    installed = fields.get(b"Seccomp_filters")
-    return Filters(
-        mode=int(fields.get(b"Seccomp", b"0")),
-        installed=None if installed is None else int(installed),
-        no_new_privileges=fields.get(b"NoNewPrivs") == b"1",
-    )
+    return _finds_supervisor_above(os.getppid()) is True
 
 
 def has_supervisor_above(pid: int) -> bool:
-    """Return whether it or an ancestor is a supervisor. True if an ancestor ends meanwhile."""
+    """Return whether it or an ancestor is a supervisor. True if that is unknown."""
+    return _finds_supervisor_above(pid) is not False
+
+
+def _finds_supervisor_above(pid: int) -> bool | None:
+    """Return None if that is unknown: an ancestor has ended, or is this process."""
     us = os.getpid()
     for _ in range(_DEEPEST):
         found = procfs.stat(pid)
         if found is None or pid == us:
-            return True
+            return None
         if found.comm == SUPERVISOR_NAME:
             return True
         if found.ppid <= 1:
             return False
         pid = found.ppid
-    return True
+    return None
 
 
-def _pin(connection: socket.socket, pid: int) -> _Pinned | None:
+def _pin(connection: socket.socket, pid: int) -> tuple[int, bool] | None:
+    """Return a pidfd, and whether it is by number: then its process may be another one by now."""
     if pid <= 0:  # it is in a pid namespace that is not below this one
         return None
     try:
-        return _Pinned(pidfd_of(connection), by_number=False)
+        return connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD), False
     except OSError as refusal:
         if refusal.errno != errno.ENOPROTOOPT:
             return None
     try:
-        return _Pinned(os.pidfd_open(pid), by_number=True)
+        return os.pidfd_open(pid), True
     except OSError:
         return None
 
 
-# Translate pids of another pid namespace to this one.
+# Ask the kernel about sockets: their peers, files and names.
 
-_NS_GET_PARENT = 0xB702
-_NS_GET_PID_FROM_PIDNS = 0x8004B706
+SHOW_NAME, SHOW_FILE, SHOW_PEER = 1, 2, 4
+NAME, FILE, PEER = 0, 1, 2  # UNIX_DIAG_NAME, UNIX_DIAG_VFS, UNIX_DIAG_PEER
+_NETLINK_SOCK_DIAG = 4
+_SOCK_DIAG_BY_FAMILY = 20
+_REQUEST = 1
+_SO_COOKIE = 57
+_ANY_COOKIE = (1 << 64) - 1
+_LISTENS = 10  # TCP_LISTEN, for unix sockets as well
+_ASKED = struct.Struct("=BBHIIIQ")
+_HEAD = struct.Struct("=IHHII")
+_TOLD = struct.Struct("=BBBBIQ")
+_ATTRIBUTE = struct.Struct("=HH")
+_NUMBERS = struct.Struct("=II")  # an inode's number and its device
 
 
-def level(pid: int) -> str:
-    """Return how deep below /proc's pid namespace a process is.
+class Named(NamedTuple):
+    """A socket. The kernel can reuse its number, but not its cookie."""
 
-    /proc shows only this namespace and those below, so a process on the same level is in the same
-    namespace. A process that is not dumpable hides its ns/pid, but not this.
-    """
-    return str(len(procfs.numbers(pid, "NSpid")))
+    number: int
+    cookie: int
 
 
-def namespace(pid: int) -> str:
+def named(fd: int) -> Named:
+    return Named(number_of(fd), _cookie(fd))
+
+
+def number_of(fd: int) -> int:
+    return os.fstat(fd).st_ino & 0xFFFFFFFF
+
+
+def _cookie(fd: int) -> int:
+    end = socket.socket(fileno=fd)
     try:
-        return proc_files.link(f"/proc/{pid}/ns/pid")
+        return int.from_bytes(end.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8), "little")
+    finally:
+        end.detach()
+
+
+def file_of(asked: Named) -> tuple[int, int] | None:
+    """Return the number of a socket's file and its device, as the kernel has them; some file
+    systems show another device. None if there is no file, or no answer."""
+    told = told_of(asked, SHOW_FILE)
+    numbers = told.get(FILE, b"") if told is not None else b""
+    if len(numbers) != _NUMBERS.size:
+        return None
+    number, device = _NUMBERS.unpack(numbers)
+    return number, device
+
+
+def told_of(asked: Named, show: int) -> dict[int, bytes] | None:
+    """Return attributes of a socket. None if it is gone, or there is no answer."""
+    told = _told(asked.number, show, asked.cookie)
+    return None if told is None else _attributes(told[_TOLD.size :])
+
+
+def listening_at(number: int) -> str:
+    """Return the path or `@name` of a unix socket that accepts connections; empty for others."""
+    told = _told(number, SHOW_NAME, _ANY_COOKIE)
+    if told is None or _TOLD.unpack_from(told)[2] != _LISTENS:
+        return ""
+    name = os.fsdecode(_attributes(told[_TOLD.size :]).get(NAME, b""))
+    return f"@{name[1:]}" if name.startswith("\0") else name.rstrip("\0")
+
+
+def peer_of(number: int) -> int:
+    """Return the number of the unix socket that this one is connected to. 0: none; -1: no answer,
+    for example because it is in another network namespace."""
+    told = _told(number, SHOW_PEER, _ANY_COOKIE)
+    if told is None:
+        return -1
+    return int.from_bytes(_attributes(told[_TOLD.size :]).get(PEER, b"")[:4], sys.byteorder)
+
+
+def _told(number: int, show: int, cookie: int) -> bytes | None:
+    request = _ASKED.pack(socket.AF_UNIX, 0, 0, 0xFFFFFFFF, number, show, cookie)
+    return _answered(request, _TOLD.size)
+
+
+def _answered(request: bytes, size: int) -> bytes | None:
+    """Return the kernel's answer if it has at least this size, or None."""
+    head = _HEAD.pack(_HEAD.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0)
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as line:
+            line.send(head + request)
+            told = line.recv(4096, socket.MSG_DONTWAIT)
     except OSError:
+        return None
+    if len(told) < _HEAD.size + size or _HEAD.unpack_from(told)[1] != _SOCK_DIAG_BY_FAMILY:
+        return None
+    return told[_HEAD.size :]
+
+
+def _attributes(packed: bytes) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    while len(packed) >= _ATTRIBUTE.size:
+        size, kind = _ATTRIBUTE.unpack_from(packed)
+        if size < _ATTRIBUTE.size:
+            break
+        found[kind] = packed[_ATTRIBUTE.size : size]
+        packed = packed[-(-size // 4) * 4 :]
+    return found
+
+
+# The owner of a TCP connection.
+
+_ASKED_INET = struct.Struct("=BBBBI")  # family, protocol, extensions, nothing, states
+_PORTS = struct.Struct("!HH")
+_ADDRESSES = struct.Struct("=4s12x4s12x")
+_NO_COOKIE = struct.pack("=IQ", 0, 0xFFFFFFFFFFFFFFFF)  # for any interface
+_INET_TOLD_BYTES = 72  # struct inet_diag_msg
+_IDENTITY = slice(4, 40)  # its ports and addresses, as requested
+_OWNER = struct.Struct("=II")  # at the end: uid, inode
+_ANY_STATE = 0xFFFFFFFF
+
+
+class Owner(NamedTuple):
+    uid: int  # the user that made the socket
+    inode: int
+
+
+def owner_of(local: tuple[str, int], remote: tuple[str, int]) -> Owner | None:
+    """Return the owner of the socket whose own address is `local`. None if it is gone, there is no
+    answer, or no process has it open. The kernel may answer for a listener at that port instead."""
+    identity = _PORTS.pack(local[1], remote[1]) + _ADDRESSES.pack(
+        socket.inet_aton(local[0]), socket.inet_aton(remote[0])
+    )
+    asked = _ASKED_INET.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, _ANY_STATE)
+    told = _answered(asked + identity + _NO_COOKIE, _INET_TOLD_BYTES)
+    if told is None or told[_IDENTITY] != identity:
+        return None
+    uid, inode = _OWNER.unpack_from(told, _INET_TOLD_BYTES - _OWNER.size)
+    return Owner(uid, inode) if inode else None
+
+
+# Which process listens at a local port. A supervised process could take the place of the expected
+# server there, and give its own answers.
+
+_LISTENS_HEX = b"0A"  # TCP_LISTEN
+_READ_BYTES = 1 << 16
+_MOST_BYTES = 8 << 20  # of the table; its listeners come first
+
+
+class ListenerCheck:
+    def __init__(self) -> None:
+        self._last_holder: tuple[int, int] | None = None  # a process and its descriptor
+
+    def objection(self, address: str, port: int, deadline_s: float) -> str:
+        """Return why an answer from there must not be trusted, or "". Raises TimeoutError if there
+        are too many processes to look through by then."""
+        found = _listeners(address, port)
+        if not found:
+            return "the listening process is gone"
+        for listener in found:
+            if objection := self._objection_to(listener, deadline_s):
+                return objection
         return ""
 
+    def _objection_to(self, listener: Owner, deadline_s: float) -> str:
+        """Processes of another user are not supervised by this one, and cannot be inspected."""
+        if os.geteuid() not in (0, listener.uid):
+            return ""
+        if self._still_holds(listener):
+            return ""
+        has_supervised = False
+        for pid in procfs.all_pids():
+            if time.monotonic() > deadline_s:
+                raise TimeoutError
+            try:
+                fd = _descriptor_of(pid, listener.inode)
+            except OSError:
+                continue  # it ended, or cannot be inspected
+            if fd is None:
+                continue
+            if not is_supervised(pid):
+                self._last_holder = pid, fd
+                return ""
+            has_supervised = True
+        if has_supervised:
+            return "a supervised process listens there"
+        return "cannot find the listening process"  # it may pass the socket on meanwhile
 
-def process(sender: int, number: int) -> int | None:
-    """Return the pid or tid that `sender` knows as `number`."""
+    def _still_holds(self, listener: Owner) -> bool:
+        if self._last_holder is None:
+            return False
+        pid, fd = self._last_holder
+        return _socket_inode(pid, fd) == listener.inode and not is_supervised(pid)
+
+
+def _listeners(address: str, port: int) -> list[Owner]:
+    """Return those that the kernel chooses from: of this address, or else of any address."""
+    is_v6 = ":" in address
+    exact = _shown(socket.AF_INET6 if is_v6 else socket.AF_INET, address)
+    choices: list[tuple[str, bytes]] = [("tcp6", exact), ("tcp6", _shown(socket.AF_INET6, "::"))]
+    if not is_v6:
+        mapped = _shown(socket.AF_INET6, f"::ffff:{address}")
+        choices = [
+            ("tcp", exact),
+            ("tcp6", mapped),
+            ("tcp", _shown(socket.AF_INET, "0.0.0.0")),
+            choices[1],
+        ]
+    listed = {table: list(_listed(table, port)) for table in {table for table, _ in choices}}
+    for table, shown in choices:
+        found = [listener for there, listener in listed[table] if there == shown]
+        if found:
+            return found
+    return []
+
+
+def _listed(table: str, port: int) -> Iterator[tuple[bytes, Owner]]:
+    end = b":%04X" % port
+    for line in _lines(f"/proc/self/net/{table}"):
+        fields = line.split()
+        if len(fields) < 10 or not fields[0].endswith(b":"):
+            continue  # the heading
+        if fields[3] != _LISTENS_HEX:
+            return
+        if fields[1].endswith(end):
+            yield fields[1].removesuffix(end), Owner(int(fields[7]), int(fields[9]))
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    """Read only as far as the caller iterates: there may be a million connections."""
     try:
-        return _translated(sender, number)
-    except OSError as refusal:
-        return _find(sender, number, "NSpid") if refusal.errno == errno.ENOTTY else None
-
-
-def group(sender: int, number: int) -> int | None:
-    try:  # most groups have their leader
-        return _translated(sender, number)
+        fd = procfs.open_file(path)
     except OSError:
-        return _find(sender, number, "NSpgid")
-
-
-def _translated(sender: int, number: int) -> int:
-    """Ask the kernel, without a search (Linux 6.11). Raises OSError if there is none."""
-    fd = proc_files.open_file(f"/proc/{sender}/ns/pid")
+        return
     try:
-        return ioctl(fd, _NS_GET_PID_FROM_PIDNS, number)
+        rest, total = b"", 0
+        while total < _MOST_BYTES and (data := os.read(fd, _READ_BYTES)):
+            total += len(data)
+            *lines, rest = (rest + data).split(b"\n")
+            yield from lines
     finally:
         os.close(fd)
 
 
-def _find(sender: int, number: int, field: str) -> int | None:
-    level = len(procfs.numbers(sender, "NSpid")) - 1
-    wanted = namespace(sender)
-    if not wanted:
-        return None
-    for pid in proc_files.all_pids():
-        for tid in (pid,) if field == "NSpgid" else procfs.threads(pid):
-            numbers = procfs.numbers(tid, field)
-            if numbers and len(numbers) <= level:
-                break  # its namespace is above, and so are its other threads'
-            if numbers and numbers[level] == number and _is_within(pid, level, wanted):
-                return numbers[0]
+def _shown(family: int, address: str) -> bytes:
+    """Format an address as the kernel does: words of 32 bits, each in the machine's order."""
+    packed = socket.inet_pton(family, address)
+    words = (packed[at : at + 4] for at in range(0, len(packed), 4))
+    return b"".join(b"%08X" % int.from_bytes(word, sys.byteorder) for word in words)
+
+
+def _descriptor_of(pid: int, inode: int) -> int | None:
+    for name in procfs.names(f"/proc/{pid}/fd"):
+        if _socket_inode(pid, int(name)) == inode:
+            return int(name)
     return None
 
 
-def _is_within(pid: int, level: int, wanted: str) -> bool:
-    """Return whether a process is in the wanted namespace or below: levels have many namespaces."""
-    depth = len(procfs.numbers(pid, "NSpid")) - 1
-    if depth < level:
-        return False
+def _socket_inode(pid: int, fd: int) -> int | None:
     try:
-        fd = proc_files.open_file(f"/proc/{pid}/ns/pid")
+        kind, _, number = procfs.link(f"/proc/{pid}/fd/{fd}").partition(":[")
     except OSError:
-        return False
-    for _ in range(depth - level):
-        try:
-            parent = ioctl(fd, _NS_GET_PARENT)
-        except OSError:
-            os.close(fd)
-            return False
-        os.close(fd)
-        fd = parent
-    try:
-        return f"pid:[{os.fstat(fd).st_ino}]" == wanted
-    finally:
-        os.close(fd)
-
-
-# Compare the rights, namespaces and root of another process with our own.
-
-_FIELDS = (
-    *(b"Uid", b"Gid", b"Groups", b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb"),
-    *(b"NoNewPrivs", b"Seccomp", b"Seccomp_filters"),
-)
-_SHOWN = {
-    b"Uid": "user",
-    b"Gid": "group",
-    b"Groups": "groups",
-    b"NoNewPrivs": "no_new_privs",
-    b"Seccomp": "seccomp filters",
-    b"Seccomp_filters": "seccomp filters",
-}
-_NAMESPACES = {
-    "mnt": "mount",
-    "pid": "pid",
-    "net": "network",
-    "user": "user",
-    "ipc": "ipc",
-    "uts": "uts",
-}
-
-
-class Rights:
-    """The rights that this process has now."""
-
-    def __init__(self) -> None:
-        self._fields = _fields("self")
-        self._namespaces = {name: _identity(f"/proc/self/ns/{name}") for name in _NAMESPACES}
-        self._root = _identity("/proc/self/root")
-
-    def difference(self, pid: int) -> str:
-        """Return how the process differs, or an empty string."""
-        try:
-            for field, value in _fields(pid).items():
-                if self._fields.get(field) != value:
-                    return f"its {_SHOWN.get(field, 'capabilities')} differ from the session's"
-            for name, shown in _NAMESPACES.items():
-                if _identity(f"/proc/{pid}/ns/{name}") != self._namespaces[name]:
-                    return f"its {shown} namespace differs from the session's"
-            if _identity(f"/proc/{pid}/root") != self._root:
-                return "its root directory differs from the session's"
-        except OSError as refusal:
-            return f"cannot read its credentials: {refusal.strerror}"
-        return ""
-
-
-def _fields(pid: int | str) -> dict[bytes, bytes]:
-    text = proc_files.contents(f"/proc/{pid}/status")
-    if text is None:
-        raise ProcessLookupError(0, "it has ended")
-    pairs = (line.partition(b":") for line in text.split(b"\n"))
-    return {name: value.strip() for name, _, value in pairs if name in _FIELDS}
-
-
-def _identity(path: str) -> tuple[int, int]:
-    found = proc_files.file_status(path)
-    return found.st_dev, found.st_ino
+        return None
+    return int(number[:-1]) if kind == "socket" else None

@@ -1,4 +1,4 @@
-""""""
+"""Processes: their ends, children, descendants, the end of a whole tree, pid namespaces, rights."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from fcntl import ioctl
 
-from sigwrap.bare import signal
+from sigwrap.bare import signal, suppress
 from sigwrap.errors import DOCTOR, KernelError
-from sigwrap.kernel import proc_files, procfs, ptrace
+from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.libc import syscall
-from sigwrap.kernel.proc_files import contents
 from sigwrap.machine import NUMBERS
 
 _PIDFD_GET_INFO = 0xC040FF0B
@@ -36,10 +35,8 @@ def exit_status_by_pidfd(pidfd: int) -> int | None:
         ioctl(pidfd, _PIDFD_GET_INFO, info, True)
     except OSError:
         return None
-    mask: int
-    status: int
     mask, status = _PIDFD_INFO.unpack(info)
-    return status if mask & _PIDFD_INFO_EXIT else None
+    return int(status) if mask & _PIDFD_INFO_EXIT else None
 
 
 def exit_status_of_child(pidfd: int) -> int | None:
@@ -95,7 +92,7 @@ def count_descendants(ancestor: int) -> int:
 
 def has_children_files() -> bool:
     """Return whether the kernel has these files, which save reading all of /proc."""
-    return proc_files.exists("/proc/thread-self/children")
+    return procfs.exists("/proc/thread-self/children")
 
 
 def below(ancestor: int) -> list[procfs.Stat]:
@@ -114,7 +111,7 @@ def levels_below(ancestor: int) -> Iterator[list[procfs.Stat]]:
 
 def _by_parent() -> dict[int, list[procfs.Stat]]:
     found: dict[int, list[procfs.Stat]] = {}
-    for pid in proc_files.all_pids():
+    for pid in procfs.all_pids():
         process = procfs.stat(pid)
         if process is not None:
             found.setdefault(process.ppid, []).append(process)
@@ -128,6 +125,24 @@ def send(pid: int, signal_number: int) -> bool:
     except (ProcessLookupError, PermissionError):
         return False
     return True
+
+
+def send_to_same(found: procfs.Stat, signal_number: int) -> bool:
+    """Send a signal to a process that was seen earlier, unless its pid is another process's now."""
+    try:
+        pidfd = os.pidfd_open(found.pid)
+    except OSError:
+        return False
+    try:
+        now = procfs.stat(found.pid)
+        if now is None or now.start_time != found.start_time:
+            return False
+        signal.pidfd_send_signal(pidfd, signal_number)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(pidfd)
 
 
 def terminate(pid: int) -> None:
@@ -162,7 +177,10 @@ class Sweep:
 
     def __init__(self, reaped: Reaped) -> None:
         self._reaped = reaped
-        self._children_fd = _own_children()
+        try:
+            self._children_fd = procfs.open_file(f"/proc/self/task/{os.getpid()}/children")
+        except OSError:
+            self._children_fd = -1  # some kernels are built without the file
         self._killed: set[int] = set()
         self._last_progress_s = 0.0
         self.unkillable: list[int] = []
@@ -244,22 +262,6 @@ def _has_children() -> bool:
     return True
 
 
-def _own_children() -> int:
-    try:
-        path = f"/proc/self/task/{os.getpid()}/children"
-        return proc_files.open_file(path)
-    except OSError:
-        return -1  # some kernels are built without the file
-
-
-def _let_end(pid: int) -> None:
-    """Resume a process that sigwrap traces: SIGKILL does not end the stop before its exit."""
-    try:
-        ptrace.resume(pid)
-    except KernelError:
-        pass  # it is not traced, or has ended
-
-
 def reap(reaped: Reaped) -> bool:
     """Reap what has ended; return False if no child is left."""
     for _ in range(_REAPED_AT_ONCE):
@@ -270,13 +272,15 @@ def reap(reaped: Reaped) -> bool:
         if pid == 0:
             return True
         if os.WIFSTOPPED(status):
-            _let_end(pid)
+            # SIGKILL does not end the stop of a traced process before its exit.
+            with suppress(KernelError):  # it has ended
+                ptrace.resume(pid)
         else:
             reaped(pid, status)
     return True
 
 
-# Ends by a signal: dying of one ourselves, and what the kernel tells about a SIGKILL.
+# Die of a signal, and tell why a process died of SIGKILL.
 
 # The kernel's own calls: the C library does not let us set 32 and 33, which are signals too.
 _SYS_RT_SIGACTION = NUMBERS["rt_sigaction"]
@@ -295,23 +299,28 @@ def die_of(signal_number: int) -> None:
     """End by this signal. Returns if it has no effect, as in the first process of a namespace."""
     keep_from_core(os.getpid())
     if signal_number not in (signal.SIGKILL, signal.SIGSTOP):
-        _act_by_default(signal_number)
+        number, action = signal_number, _DEFAULT_ACTION
+        syscall("rt_sigaction", _SYS_RT_SIGACTION, number, action, 0, _SET_BYTES)
+        alone = (1 << signal_number - 1).to_bytes(_SET_BYTES, "little")
+        syscall("rt_sigprocmask", _SYS_RT_SIGPROCMASK, _UNBLOCK, alone, 0, _SET_BYTES)
     try:
         os.kill(os.getpid(), signal_number)
     except OSError:
         pass
 
 
-def _act_by_default(number: int) -> None:
-    syscall("rt_sigaction", _SYS_RT_SIGACTION, number, _DEFAULT_ACTION, 0, _SET_BYTES)
-    alone = (1 << number - 1).to_bytes(_SET_BYTES, "little")
-    syscall("rt_sigprocmask", _SYS_RT_SIGPROCMASK, _UNBLOCK, alone, 0, _SET_BYTES)
+def keep_from_core(pid: int) -> str:
+    """Forbid core dumps for good; return why that fails, or "".
 
-
-def keep_from_core(pid: int) -> None:
-    """Prevent a core file. With a limit of 1, the kernel starts no program to pipe it to either."""
-    _soft, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
-    resource.prlimit(pid, resource.RLIMIT_CORE, (1 if hard else 0, hard))
+    With a limit of 1, the kernel starts no program to pipe it to either. For 0 it starts one.
+    """
+    try:
+        _soft, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
+        if hard != 0:  # raising it is for root
+            resource.prlimit(pid, resource.RLIMIT_CORE, (1, 1))
+    except OSError as refusal:
+        return f"cannot keep it from dumping core: {refusal.strerror}"
+    return ""
 
 
 def oom_kills() -> int | None:
@@ -319,7 +328,7 @@ def oom_kills() -> int | None:
 
     It counts before it kills, so before the end can be seen.
     """
-    lines = contents("/proc/vmstat") or b""
+    lines = procfs.contents("/proc/vmstat") or b""
     _, _, rest = lines.partition(b"\noom_kill ")
     count = rest.partition(b"\n")[0]
     return int(count) if count.isdigit() else None
@@ -343,3 +352,131 @@ def used_up_cpu_limit(pid: int, start_time: int) -> int | None:
     if hard == _NO_LIMIT or used_s < hard * _HARDLY:
         return 0
     return hard if used_s >= hard * _NEARLY else None
+
+
+# Translate pids of another pid namespace to this one.
+
+_NS_GET_PARENT = 0xB702
+_NS_GET_PID_FROM_PIDNS = 0x8004B706
+
+
+def namespace_level(pid: int) -> str:
+    """Return how deep below /proc's pid namespace a process is.
+
+    /proc shows only this namespace and those below, so a process on the same level is in the same
+    namespace. A process that is not dumpable hides its ns/pid, but not this.
+    """
+    return str(len(procfs.numbers(pid, "NSpid")))
+
+
+def pid_for(sender: int, number: int) -> int | None:
+    """Return the pid or tid that `sender` knows as `number`."""
+    try:
+        return _translated(sender, number)
+    except OSError as refusal:
+        return _find(sender, number, "NSpid") if refusal.errno == errno.ENOTTY else None
+
+
+def group_for(sender: int, number: int) -> int | None:
+    try:  # most groups have their leader
+        return _translated(sender, number)
+    except OSError:
+        return _find(sender, number, "NSpgid")
+
+
+def _translated(sender: int, number: int) -> int:
+    """Ask the kernel, without a search (Linux 6.11). Raises OSError if there is none."""
+    fd = procfs.open_file(f"/proc/{sender}/ns/pid")
+    try:
+        return ioctl(fd, _NS_GET_PID_FROM_PIDNS, number)
+    finally:
+        os.close(fd)
+
+
+def _find(sender: int, number: int, field: str) -> int | None:
+    level = len(procfs.numbers(sender, "NSpid")) - 1
+    wanted = procfs.linked(f"/proc/{sender}/ns/pid")
+    if not wanted:
+        return None
+    for pid in procfs.all_pids():
+        for tid in (pid,) if field == "NSpgid" else procfs.threads(pid):
+            numbers = procfs.numbers(tid, field)
+            if numbers and len(numbers) <= level:
+                break  # its namespace is above, and so are its other threads'
+            if numbers and numbers[level] == number and _is_within(pid, level, wanted):
+                return numbers[0]
+    return None
+
+
+def _is_within(pid: int, level: int, wanted: str) -> bool:
+    """Return whether a process is in the wanted namespace or below: levels have many namespaces."""
+    depth = len(procfs.numbers(pid, "NSpid")) - 1
+    if depth < level:
+        return False
+    try:
+        fd = procfs.open_file(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return False
+    for _ in range(depth - level):
+        try:
+            parent = ioctl(fd, _NS_GET_PARENT)
+        except OSError:
+            os.close(fd)
+            return False
+        os.close(fd)
+        fd = parent
+    try:
+        return f"pid:[{os.fstat(fd).st_ino}]" == wanted
+    finally:
+        os.close(fd)
+
+
+# Compare the rights, namespaces and root of another process with our own.
+
+_RIGHTS = {
+    "user differs": (b"Uid",),
+    "group differs": (b"Gid",),
+    "groups differ": (b"Groups",),
+    "capabilities differ": (b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb"),
+    "no_new_privs differ": (b"NoNewPrivs",),
+    "seccomp filters differ": (b"Seccomp", b"Seccomp_filters"),
+}
+_PLACES = {
+    "mount namespace differs": "ns/mnt",
+    "pid namespace differs": "ns/pid",
+    "network namespace differs": "ns/net",
+    "user namespace differs": "ns/user",
+    "ipc namespace differs": "ns/ipc",
+    "uts namespace differs": "ns/uts",
+    "root directory differs": "root",
+}
+
+
+class Rights:
+    """The rights, namespaces and root that this process has now."""
+
+    def __init__(self) -> None:
+        self._own = _rights_of("self")
+
+    def difference(self, pid: int) -> str:
+        """Return how the process differs, or an empty string."""
+        try:
+            theirs = _rights_of(pid)
+        except OSError as refusal:
+            return f"cannot read its credentials: {refusal.strerror}"
+        differing = [what for what, value in theirs.items() if value != self._own[what]]
+        return f"its {differing[0]} from the session's" if differing else ""
+
+
+def _rights_of(pid: int | str) -> dict[str, object]:
+    status = procfs.contents(f"/proc/{pid}/status")
+    if status is None:
+        raise ProcessLookupError(0, "it has ended")
+    found: dict[str, object] = {
+        what: [line for line in status.split(b"\n") if line.partition(b":")[0] in names]
+        for what, names in _RIGHTS.items()
+    }
+    for what, path in _PLACES.items():
+        place = procfs.file_status(f"/proc/{pid}/{path}")
+        found[what] = place.st_dev, place.st_ino
+    return found

@@ -20,11 +20,10 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import resource
 import struct
 from collections.abc import Mapping, Sequence
 
-from sigwrap.bare import Enum, NamedTuple, re, signal
+from sigwrap.bare import Enum, re, signal
 from sigwrap.calls import EXECS, I386, number_of
 from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.memory import Memory, Unreadable
@@ -55,8 +54,10 @@ class Redirection:
 
     __slots__ = (
         "_address",
+        "_argv",
         "_descriptor",
-        "_parts",
+        "_environment_at",
+        "_path",
         "_request",
         "_saved",
         "_step",
@@ -71,17 +72,16 @@ class Redirection:
         notification: Notification,
         path: bytes,
         argv: Sequence[bytes],
-        environment: Sequence[bytes] | None,
         environment_at: int,
         descriptor: int = -1,
     ) -> None:
-        """Prepare a redirection. With `environment` None, the one at `environment_at` stays.
-        `descriptor` is the caller's, of the file to execute; `path` is then empty."""
+        """Prepare a redirection. `environment_at`: where the caller has the environment; 0 is an
+        empty one. `descriptor` is the caller's, of the file to execute; `path` is then empty."""
         self._descriptor = descriptor
         self._tid = notification.tid
         self._request = notification
         self._word_size = 4 if notification.arch == I386 else 8
-        self._parts = (path, tuple(argv), environment, environment_at)
+        self._path, self._argv, self._environment_at = path, tuple(argv), environment_at
         self._step = _Step.STOPPING
         self._saved: Registers = {}
         self._address = 0
@@ -130,7 +130,7 @@ class Redirection:
         if not interrupted or os.WSTOPSIG(wait_status) != signal.SIGTRAP:
             return self._detach(wait_status)  # a signal or a group stop; then the call comes again
         self._saved = LAYOUT.again(registers)
-        length = len(_block(0, self._word_size, *self._parts[:3]).data)
+        length = len(self._block(0)[0])
         arguments = (0, length, _PROTECTION, _MAP_FLAGS, -1, 0)
         number = _MAP_OF_I386 if self._word_size == 4 else NUMBERS["mmap"]
         arch = self._request.arch
@@ -154,7 +154,7 @@ class Redirection:
         if self._word_size == 4:
             address &= 0xFFFFFFFF
         self._address = address
-        self._written = _block(address, self._word_size, *self._parts[:3]).data
+        self._written = self._block(address)[0]
         try:
             ptrace.write_memory(self._tid, address, self._written)
         except OSError:
@@ -170,11 +170,25 @@ class Redirection:
         return number_of("execve" if self._descriptor < 0 else "execveat", self._request.arch)
 
     def _arguments(self) -> tuple[int, ...]:
-        block = _block(self._address, self._word_size, *self._parts[:3])
-        pointers = block.path_at, block.argv_at, block.environment_at or self._parts[3]
+        pointers = self._block(self._address)[1], self._address, self._environment_at
         if self._descriptor < 0:
             return pointers
         return (self._descriptor, *pointers, _AT_EMPTY_PATH)
+
+    def _block(self, address: int) -> tuple[bytes, int]:
+        """Return what to write to this address, and the address of the path in it.
+
+        The pointers to the arguments come first, for alignment, then the strings.
+        """
+        at = address + (len(self._argv) + 1) * self._word_size
+        pointers = []
+        for word in self._argv:
+            pointers.append(at)
+            at += len(word) + 1
+        pointers.append(0)
+        kind = "Q" if self._word_size == 8 else "I"
+        text = b"".join(word + b"\0" for word in (*self._argv, self._path))
+        return struct.pack(f"<{len(pointers)}{kind}", *pointers) + text, at
 
     def _put_back(self, wait_status: int, *, restarts: bool) -> bool:
         """Restore the call. `restarts`: the kernel will still restart it by itself."""
@@ -201,43 +215,6 @@ class Redirection:
         return True
 
 
-class _Block(NamedTuple):
-    data: bytes
-    path_at: int
-    argv_at: int
-    environment_at: int  # 0: not in it
-
-
-def _block(
-    address: int,
-    word_size: int,
-    path: bytes,
-    argv: Sequence[bytes],
-    environment: Sequence[bytes] | None,
-) -> _Block:
-    """Lay out the pointer arrays first, for alignment, then the strings."""
-    lists = [argv] if environment is None else [argv, environment]
-    text_at = address + sum(len(each) + 1 for each in lists) * word_size
-    arrays: list[int] = []
-    starts: list[int] = []
-    text: list[bytes] = []
-    for words in lists:
-        starts.append(address + len(arrays) * word_size)
-        for word in words:
-            arrays.append(text_at)
-            text.append(word + b"\0")
-            text_at += len(word) + 1
-        arrays.append(0)
-    pointers = struct.pack(f"<{len(arrays)}{'Q' if word_size == 8 else 'I'}", *arrays)
-    data = pointers + b"".join(text) + path + b"\0"
-    return _Block(
-        data=data,
-        path_at=text_at,
-        argv_at=starts[0],
-        environment_at=starts[1] if environment is not None else 0,
-    )
-
-
 def _is_syscall_stop(wait_status: int) -> bool:
     return wait_status >> 16 == 0 and os.WSTOPSIG(wait_status) == ptrace.SYSCALL_STOP
 
@@ -248,8 +225,6 @@ _HOST_VALUE = re.compile(r"\$\{SIGWRAP_HOST:(\w+)\}")
 _STACK_BYTES = 4 * 1024 * 1024  # Linux caps arguments at 6 MiB in all
 _CHUNK = 4096
 _ALIGNMENT = 16
-# The kernel writes no core for 1, and starts no program for it. For 0 it starts one.
-_NO_CORE = 1
 
 Variables = tuple[tuple[bytes, bytes], ...]
 
@@ -307,17 +282,6 @@ def objection_to(tid: int) -> str:
     return ""
 
 
-def keep_from_core(pid: int) -> str:
-    """Forbid core dumps; return why that fails, or ""."""
-    try:
-        _soft, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
-        if hard != 0:  # raising it is for root
-            resource.prlimit(pid, resource.RLIMIT_CORE, (_NO_CORE, _NO_CORE))
-    except OSError as refusal:
-        return f"cannot keep it from dumping core: {refusal.strerror}"
-    return ""
-
-
 def add_to_new_image(pid: int, variables: Variables) -> None:
     """Add them at the exec stop. Raises OSError, Unreadable or KernelError."""
     registers = ptrace.registers(pid)
@@ -325,7 +289,7 @@ def add_to_new_image(pid: int, variables: Variables) -> None:
     stack_at = registers[LAYOUT.stack]
     names = {name for name, _ in variables}
     with Memory(pid, may_wait=True) as memory:  # all of it is the new image's own
-        words = _vector(pid, stack_at, word_size)
+        words = _vector(memory, stack_at, word_size)
         environment_at = words[0] + 2
         end = words.index(0, environment_at)
         kept = [
@@ -348,20 +312,16 @@ def add_to_new_image(pid: int, variables: Variables) -> None:
     ptrace.set_registers(pid, {**registers, LAYOUT.stack: vector_at})
 
 
-def _vector(pid: int, stack_at: int, word_size: int) -> Sequence[int]:
+def _vector(memory: Memory, stack_at: int, word_size: int) -> Sequence[int]:
     """Return argc, arguments, NULL, environment, NULL, auxiliary vector with its AT_NULL."""
     data = b""
     while len(data) < _STACK_BYTES:
-        more = ptrace.read_memory(pid, stack_at + len(data), _CHUNK)
-        data += more
+        data += memory.read(stack_at + len(data), _CHUNK)
         words = memoryview(data[: len(data) - len(data) % word_size]).cast(
             "Q" if word_size == 8 else "I"
         )
-        end = _end_of_vector(words.tolist())
-        if end:
+        if end := _end_of_vector(words.tolist()):
             return words[:end].tolist()
-        if not more:
-            break
     raise OSError("the new image's stack has no end")
 
 

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Sequence
 
 from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import duplicate, let_go
 from sigwrap.kernel.libc import libc, syscall
 from sigwrap.kernel.memory import write_memory
-from sigwrap.kernel.pidfd import duplicate, let_go
 from sigwrap.kernel.procfs import Rights
 from sigwrap.kernel.seccomp import take_a_filter
 from sigwrap.machine import NUMBERS
@@ -109,14 +109,14 @@ def listen_from_child(fd: int, backlog: int) -> None:
         raise OSError(error, os.strerror(error))
 
 
-def _listen_in_child(fd: int, backlog: int, told: int) -> None:
+def _listen_in_child(fd: int, backlog: int, writable: int) -> None:
     if os.fork() == 0:
         try:
             take_a_filter()
             failed = _listen(fd, backlog) != 0
-            os.write(told, _INT.pack(ctypes.get_errno() if failed else 0))
+            os.write(writable, _INT.pack(ctypes.get_errno() if failed else 0))
         except KernelError as refusal:
-            os.write(told, _INT.pack(refusal.errno))
+            os.write(writable, _INT.pack(refusal.errno))
         finally:
             os._exit(0)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from sigwrap.bare import TYPE_CHECKING, signal, suppress
 from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
-from sigwrap.kernel import pidfd, procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.libc import Bounded, let_calls_be_broken_off, run_bounded
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.procfs import Rights
@@ -24,16 +24,16 @@ from sigwrap.kernel.ptrace import ERESTARTSYS
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import duplicate
 from sigwrap.network.duplicate import Carried, OtherRights, take_rights
-from sigwrap.network.judge import NetworkFacts, NetworkMediator, NoMatter, OutOfRules
+from sigwrap.network.judge import NetworkFacts, NetworkMediator, OutOfRules
 from sigwrap.network.look import SocketFacts, Sockets
 from sigwrap.network.peers import HostNames, Listeners
 from sigwrap.network.request import SocketCall, of_file
 from sigwrap.policy.judge.network import Endpoint
-from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Reached
+from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Reached, would_fail
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Late, Loop, Outcome, Raised
 from sigwrap.session.perform import PAUSED, NoHoldings, Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -65,7 +65,7 @@ class _Held(NoHoldings):
     )
 
     def __init__(self, close: Callable[[int], None]) -> None:
-        self.looked = SocketFacts(SocketCall(""), NoMatter())
+        self.looked = SocketFacts(SocketCall(""), would_fail(errno.EPERM))
         self._close = close
         self._is_closed = False
         self.is_in_use = False  # a worker or the loop makes a call on it
@@ -78,26 +78,18 @@ class _Held(NoHoldings):
         self.turn = 0  # the attempt; a look that belongs to an earlier one is ignored
         self.is_watched: Loop | None = None
 
-    def has(self, looked: SocketFacts) -> None:
-        self.looked, self.rest = looked, looked.asked.data
-
-    @property
-    def result(self) -> int:
-        """Return the number of sent messages or bytes."""
-        return 1 if self.looked.asked.count_at else self.sent
-
     def done(self, error: int = 0) -> Reached:
         """Close the duplicate before the answer: the caller's own close must be the last one."""
-        reached = Reached(self.result) if self.sent or not error else Reached(0, error)
+        messages_or_bytes = 1 if self.looked.asked.count_at else self.sent
         self.close()
-        return reached
+        return Reached(messages_or_bytes) if self.sent or not error else Reached(0, error)
 
     def stop_watching(self) -> None:
         if self.is_watched is not None:
             self.is_watched.unwatch(self.looked.held)
             self.is_watched = None
 
-    def may_wait(self, *, flags_change: bool) -> bool:
+    def may_wait(self) -> bool:
         """Return whether the call can block: a connect waits for its peer, a call to a socket file
         for the file's server, and any call for the socket's lock, which a process that copies from
         served memory can hold."""
@@ -106,9 +98,7 @@ class _Held(NoHoldings):
             return False  # it takes no such lock, and must be noted before clients connect
         if may_be_served() or kind is None or self.looked.place >= 0:
             return True
-        return (
-            asked.syscall == "connect" and kind.type != SOCK_DGRAM and (self.waits or flags_change)
-        )
+        return asked.syscall == "connect" and kind.type != SOCK_DGRAM
 
     def is_used_no_more(self) -> None:
         self.is_in_use = False
@@ -138,12 +128,11 @@ class Network:
         let_calls_be_broken_off()
         self._bounded = Bounded()
         self._looks = 0  # looks that are due later
-        self._flags_change = False  # a caller has cleared O_NONBLOCK during a call
         self._other_rights = OtherRights()
         self._names = HostNames(session, performer)
         performer.offer(
             {
-                LookUpNames: self._look_up_names,
+                LookUpNames: self._names.look_up,
                 Reach: self._reach,
                 MakeSocket: self._make_socket,
             }
@@ -162,11 +151,12 @@ class Network:
         )
 
     def facts(self, request: Request, looked: SocketFacts) -> NetworkFacts:
-        request.holdings.has(looked)
+        request.holdings.looked = looked
         refresh_comm(request.process)
         aim = looked.aim
-        known = self._with_names(aim) if isinstance(aim, Endpoint) else aim
-        return NetworkFacts(request.process, request.syscall, known)
+        if isinstance(aim, Endpoint) and aim.address:
+            aim = aim._replace(names=self._names.of(aim.address))
+        return NetworkFacts(request.process, request.syscall, aim)
 
     def stalled(self, request: Request, why: str) -> NetworkFacts:
         return self.facts(
@@ -176,12 +166,6 @@ class Network:
     def drop(self, looked: SocketFacts) -> None:
         looked.let_go()
 
-    def _look_up_names(self, request: Request, effect: LookUpNames) -> object:
-        return self._names.look_up(request, effect.address)
-
-    def _with_names(self, aim: Endpoint) -> Endpoint:
-        return aim._replace(names=self._names.of(aim.address)) if aim.address else aim
-
     # Calls
 
     def _reach(self, request: Request, effect: Reach) -> object:
@@ -189,6 +173,7 @@ class Network:
         self._performer.check(request)
         held: _Held = request.holdings
         asked, fd = held.looked.asked, held.looked.held
+        held.rest = asked.data
         held.waits = duplicate.waits(fd) and not asked.flags & _MSG_DONTWAIT
         return self._attempt(request)
 
@@ -216,10 +201,9 @@ class Network:
             self._resume(request, self._attempted(request, outcome))
 
         rights = None if held.looked.takes_no_rights else self._other_rights.of(request.tid)
-        if rights is None and not held.may_wait(flags_change=self._flags_change):
+        if rights is None and not held.may_wait():
             outcome = self._bounded.call(lambda: _result_of(work))
             over()
-            self._flags_change |= _is_broken_off(outcome)
             return self._attempted(request, outcome)
         if rights is not None:
             work = _with_rights(rights, held.looked, work)
@@ -243,7 +227,7 @@ class Network:
                 if held.looked.kind is not None and held.looked.kind.domain == AF_UNIX:
                     outside = self._note(held.looked)
                 return held.done()._replace(outside=outside)
-            case Raised() if _is_broken_off(outcome):
+            case Raised(error=InterruptedError()):
                 # The kernel goes on with the connection, or has not begun.
                 by_address = held.looked.is_connecting_by_address
                 error = errno.EINPROGRESS if by_address else errno.EAGAIN
@@ -254,7 +238,7 @@ class Network:
             return PAUSED
         if error == errno.EPIPE and not held.looked.asked.flags & _MSG_NOSIGNAL:
             with suppress(KernelError, OSError):
-                _signal(request, signal.SIGPIPE)
+                _send_sigpipe(request)
         return held.done(error)
 
     def _note(self, looked: SocketFacts) -> Outside | None:
@@ -262,7 +246,6 @@ class Network:
         with suppress(OSError):
             if looked.asked.syscall == "listen" and looked.kind is not None:
                 name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
-                self._listeners.note_server(looked.held)
                 self._sockets.own.note(looked.held, name, looked.kind.type)
             elif looked.asked.syscall == "connect":
                 pid, uid = duplicate.listener(looked.held)
@@ -301,12 +284,12 @@ class Network:
         if request.is_over or held.turn != turn:
             return
         if not self._listener.is_waiting(request.id):
-            self._performer.drop(request)
+            self._performer.finish(request)
         elif time.monotonic() >= held.deadline_s:
             is_connecting = held.looked.is_connecting_by_address
             late = errno.EINPROGRESS if is_connecting else errno.EAGAIN
             self._performer.resume(request, held.done(late))
-        elif (broken_off_by := procfs.signal_breaks_off(request.tid)) is not None:
+        elif (broken_off_by := signals.breaks_off(request.tid)) is not None:
             has_deadline = held.deadline_s != _NEVER
             error = ERESTARTSYS if broken_off_by and not has_deadline else errno.EINTR
             self._performer.resume(request, held.done(error))
@@ -321,7 +304,7 @@ class Network:
         self._performer.check(request)
         asked = request.holdings.looked.asked.socket
         try:
-            if procfs.network_namespace(request.tid) != procfs.network_namespace("self"):
+            if procfs.link(f"/proc/{request.tid}/ns/net") != procfs.link("/proc/self/ns/net"):
                 return errno.EPERM
             rights = self._other_rights.of(request.tid)
             if rights is None:
@@ -351,7 +334,7 @@ class Network:
             return refusal.errno or errno.EPERM
         finally:
             os.close(outcome.value)
-        self._performer.answered_with_descriptor(request)
+        self._performer.mark_answered(request)
         return 0
 
 
@@ -374,10 +357,6 @@ def _result_of(work: Callable[[], object]) -> Outcome:
         return Done(work())
     except (KernelError, OSError) as refusal:
         return Raised(refusal)
-
-
-def _is_broken_off(outcome: Outcome) -> bool:
-    return isinstance(outcome, Raised) and isinstance(outcome.error, InterruptedError)
 
 
 def _has_to_wait(looked: SocketFacts, error: int) -> bool:
@@ -423,9 +402,9 @@ def _send(request: Request, held: _Held, address: bytes | None) -> None:
         sent = duplicate.send(fd, held.rest, asked.flags, address, ())
 
 
-def _signal(request: Request, number: int) -> None:
-    held = pidfd.open_thread(request.tid)
+def _send_sigpipe(request: Request) -> None:
+    held = signals.open_thread(request.tid)
     try:
-        pidfd.send(held, number, sender_pid=request.process.pid, sender_uid=os.getuid())
+        signals.send(held, signal.SIGPIPE, sender_pid=request.process.pid, sender_uid=os.getuid())
     finally:
         os.close(held)

@@ -11,13 +11,13 @@ import os
 import select
 import struct
 import termios
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from sigwrap.bare import signal, socket
+from sigwrap.bare import TYPE_CHECKING, signal, socket
 from sigwrap.events import io_payload
 from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import let_go
 from sigwrap.kernel.file_state import Inode, inode_of
-from sigwrap.kernel.pidfd import let_go
 from sigwrap.record.frames import (
     MAX_PAYLOAD_BYTES,
     WINDOW_BYTES,
@@ -32,8 +32,9 @@ from sigwrap.record.frames import (
     receive,
 )
 from sigwrap.session.lineage import Process
-from sigwrap.session.loop import Loop
-from sigwrap.session.recorder import Recorder
+
+if TYPE_CHECKING:
+    from sigwrap.session.session import Session
 
 _RECEIVED_BEYOND = 1024  # bytes after the unfinished frame: many small frames take long
 _ERRORS_ONLY = 0
@@ -43,30 +44,28 @@ _STREAMS = {Kind.STDIN: "stdin", Kind.STDOUT: "stdout", Kind.STDERR: "stderr"}
 class Recording:
     def __init__(
         self,
-        *,
-        loop: Loop,
-        recorder: Recorder,
+        session: Session,
+        running: dict[Process, Recording],
         stub: Process,
         command: Process,
         to_stub: socket.socket,
         pipes: Sequence[int],
-        pidfds: tuple[int, int],
+        pidfds: Sequence[int],
         streams: list[Inode],
         unread_input: int,
-        over: Callable[[], object],
     ) -> None:
         """`pipes`: our ends of the standard streams. `pidfds`: the command's and the stub's.
         `streams`: the command's ends. `unread_input`: shows how much input the command has left
         unread, or -1 if the stub cannot give input back."""
-        self._loop = loop
-        self._recorder = recorder
+        self._loop = loop = session.loop
+        self._recorder = session.recorder
+        self._running = running
         self._stub = stub
         self.command = command
         # The default takes a frame and a half, and has no room for a last message.
         to_stub.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WINDOW_BYTES)
         self._to_stub = to_stub
         self._streams = streams
-        self._over = over
         self._decoder = Decoder()
         self._to_send = bytearray()
         self._sends_later = False
@@ -84,11 +83,12 @@ class Recording:
             for kind, output in self._outputs.items():
                 self._watch_output(kind, output)
             loop.watch(pidfds[0], self._on_command_ended)
-            loop.watch(pidfds[1], lambda _: self.drop("its stub ended"))
+            loop.watch(pidfds[1], self._on_stub_ended)
         except OSError:
             for fd in (to_stub.fileno(), *pipes, *pidfds):
                 loop.unwatch(fd)
             raise
+        running[stub] = self
 
     def command_runs(self, pid: int) -> str:
         """Return at its exec stop why it must not run, or an empty string."""
@@ -122,7 +122,7 @@ class Recording:
                 "reason": reason,
             },
         )
-        self._over()
+        self._running.pop(self._stub, None)
 
     def drop(self, reason: str) -> None:
         """Kill the command: without its stub, its caller would not know how it ends."""
@@ -138,6 +138,9 @@ class Recording:
         else:
             self._queue(frame(Kind.ERROR, reason.encode()))
         self.end(reason)
+
+    def _on_stub_ended(self, _happened: int) -> None:
+        self.drop("its stub ended")
 
     # The command's end
 
@@ -167,10 +170,7 @@ class Recording:
     # What the command writes
 
     def _watch_output(self, kind: Kind, output: _Output) -> None:
-        def readable(_happened: int) -> None:
-            self._read_some(kind, output)
-
-        self._loop.watch(output.fd, readable)
+        self._loop.watch(output.fd, lambda _: self._read_some(kind, output))
         output.is_watched = True
 
     def _read_on(self, kind: Kind, output: _Output) -> None:

@@ -15,10 +15,8 @@ from collections.abc import Iterable, Sequence
 
 import sigwrap
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, socket
-from sigwrap.kernel.descriptors import widen_pipe
+from sigwrap.kernel.descriptors import duplicate, let_go, refuse_descriptors, widen_pipe
 from sigwrap.kernel.file_state import Inode, inode_of, kind_of
-from sigwrap.kernel.pidfd import let_go, refuse_descriptors
-from sigwrap.kernel.ptrace import take_descriptor
 from sigwrap.kernel.restage import Variables
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.record.frames import MAX_PAYLOAD_BYTES, STUB_VARIABLE
@@ -61,42 +59,13 @@ class Expected(NamedTuple):
     is_secret: bool  # whether a variable is
     rule: str
 
-    def is_of(self, path: bytes, argv: list[bytes], truncated: bool) -> bool:
-        return (path, argv, truncated) == (self.path, self.argv, False)
-
 
 class Recordings:
     def __init__(self, session: Session, listener: Listener) -> None:
-        self._loop = session.loop
-        self._recorder = session.recorder
+        self._session = session
         self._listener = listener
-        self._expected: dict[Process, Expected] = {}
-        self._running: dict[Process, Recording] = {}  # by their stubs
-
-    def expect(self, stub: Process, expected: Expected) -> None:
-        self._expected[stub] = expected
-
-    @property
-    def expects(self) -> bool:
-        """Whether the child of a stub has yet to exec."""
-        return bool(self._expected)
-
-    def expected_of(self, process: Process) -> Expected | None:
-        return self._expected.get(process.parent) if process.parent is not None else None
-
-    def forget(self, stub: Process) -> None:
-        """Expect nothing of a stub that has ended or executed another program."""
-        self._expected.pop(stub, None)
-
-    def commands(self) -> frozenset[int]:
-        """Return the pids of the recorded commands, which get signals from their stubs."""
-        return frozenset(recording.command.pid for recording in self._running.values())
-
-    def own_targets(self, sender: Process) -> tuple[int, ...]:
-        """Return the pids that a stub may signal: its command, to pass a signal on, and itself, to
-        end as the command did."""
-        recording = self._running.get(sender)
-        return () if recording is None else (sender.pid, recording.command.pid)
+        self.expected: dict[Process, Expected] = {}  # by the stubs whose children have yet to exec
+        self.running: dict[Process, Recording] = {}  # by their stubs
 
     def begin(self, notification_id: int, command: Process) -> Recording:
         """Give the child of a stub its pipes, at its exec. Raises OSError if that fails; the child
@@ -107,7 +76,7 @@ class Recordings:
         opened: list[int] = []
         its_ends, our_ends = [], []
         try:
-            opened.append(take_descriptor(command.pid, 0))
+            opened.append(duplicate(command.pid, 0))
             _demand_stream_socket(opened[0])
             for fd in range(3):
                 reading, writing = os.pipe()
@@ -127,27 +96,24 @@ class Recordings:
             for fd in opened:
                 let_go(fd)
             raise
-        to_stub, *_pipes, command_pidfd, stub_pidfd = opened[:9]
         for end in its_ends:
             os.close(end)
         recording = Recording(
-            loop=self._loop,
-            recorder=self._recorder,
-            stub=stub,
-            command=command,
-            to_stub=socket.socket(fileno=to_stub),
-            pipes=our_ends,
-            pidfds=(command_pidfd, stub_pidfd),
-            streams=streams,
-            unread_input=opened[9] if gives_back else -1,
-            over=lambda: self._running.pop(stub, None),
+            self._session,
+            self.running,
+            stub,
+            command,
+            socket.socket(fileno=opened[0]),
+            our_ends,
+            opened[7:9],
+            streams,
+            opened[9] if gives_back else -1,
         )
-        self._expected.pop(stub, None)
-        self._running[stub] = recording
+        self.expected.pop(stub, None)
         return recording
 
     def close(self) -> None:
-        for recording in list(self._running.values()):
+        for recording in list(self.running.values()):
             recording.end("the session ended")
 
 

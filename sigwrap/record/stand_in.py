@@ -18,14 +18,13 @@ import fcntl
 import os
 import select
 import stat
-import time
 
 from sigwrap.bare import signal, socket
 from sigwrap.errors import NOT_EXECUTABLE, NOT_FOUND, from_signal
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import close_all_but, reserve_standard_streams
 from sigwrap.kernel.process import die_of
-from sigwrap.kernel.sigfd import SignalFd, SignalInfo
+from sigwrap.kernel.signals import SignalFd, SignalInfo, ignored_signals
 from sigwrap.record.frames import (
     MAX_PAYLOAD_BYTES,
     WINDOW_BYTES,
@@ -41,7 +40,7 @@ from sigwrap.record.frames import (
 )
 from sigwrap.text import bounded, printable
 
-# Python ignores these two from its start; the supervisor has told whether the caller did.
+# Python ignores these two from its start; the supervisor passes on whether the caller did.
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _TAKEN = signal.valid_signals() - {
     signal.SIGKILL,
@@ -64,7 +63,6 @@ _NO_OFFSET = -1
 _WRITTEN_BLINDLY = select.PIPE_BUF  # a writable file takes this much
 _LOOK_AT_TERMINAL_MS = 200
 _END_COMES_WITHIN_MS = 1000
-_STDERR_STAYS_MS = 50  # for an error message, while standard output comes to its end too
 _NO_READER = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN)
 _NO_NOWAIT = (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE, errno.ENOSYS)
 
@@ -85,14 +83,14 @@ def stand_in_for(path: str, argv: list[str], ignored_signals: frozenset[int]) ->
             os._exit(NOT_EXECUTABLE)
     theirs.close()
     # The other end of a pipe must see that it is closed as soon as the command closes it.
-    close_all_but((ours.fileno(), signals.fd))
+    close_all_but((0, 1, 2, ours.fileno(), signals.fd))
     return end_with(path, ours, command, signals)
 
 
 def take_signals() -> tuple[SignalFd, set[int]]:
     """Return also the mask from before, which is the command's. Ignored signals stay ignored: a
     blocked signal would reach the descriptor."""
-    ignored = procfs.ignored_signals(os.getpid())
+    ignored = ignored_signals(os.getpid())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     return SignalFd(_TAKEN - ignored), {*before}
 
@@ -149,7 +147,6 @@ class StandIn:
         self._to_send = bytearray()
         self._input = _Input()
         self._outputs = {Kind.STDOUT: _Output(1), Kind.STDERR: _Output(2)}
-        self._stderr_goes_s: float | None = None  # when to close it, once it has ended
         self._heard = False
         self._exit: int | None = None
 
@@ -177,8 +174,6 @@ class StandIn:
                 poll.register(0, select.POLLIN)
             else:
                 timeout_ms = _LOOK_AT_TERMINAL_MS
-        if self._outputs[Kind.STDERR].is_done:
-            timeout_ms = _STDERR_STAYS_MS
         ready = dict(poll.poll(timeout_ms))
         if self._signals.fd in ready:
             for info in self._signals.read():
@@ -256,12 +251,11 @@ class StandIn:
             self._to_send += count_frame(kind, output.written)
 
     def _let_go_of_the_done(self) -> None:
+        """Close what the command has closed, standard error last: it may need an error message."""
         out, err = self._outputs[Kind.STDOUT], self._outputs[Kind.STDERR]
         if out.is_done:
             out.let_go()
-        if err.is_done and self._stderr_goes_s is None:
-            self._stderr_goes_s = time.monotonic() + _STDERR_STAYS_MS / 1000
-        if err.is_done and (out.is_over or time.monotonic() >= (self._stderr_goes_s or 0)):
+        if err.is_done and out.is_over:
             err.let_go()
 
     def _take_input(self) -> None:
@@ -301,12 +295,12 @@ class StandIn:
         except OSError:
             pass  # it has ended
 
-    def _reap(self, told: int) -> int:
+    def _reap(self, reported: int) -> int:
         try:
             pid, wait_status = os.waitpid(self._command, os.WNOHANG)
         except ChildProcessError:
-            return told
-        return os.waitstatus_to_exitcode(wait_status) if pid else told
+            return reported
+        return os.waitstatus_to_exitcode(wait_status) if pid else reported
 
 
 class _Input:
@@ -403,7 +397,7 @@ class _Output:
 
     @property
     def is_done(self) -> bool:
-        """Whether its reader has to see the end now."""
+        """Return whether its reader has to see the end now."""
         return self._ends and not self._data and not self._has_let_go
 
     @property

@@ -21,7 +21,6 @@ from collections.abc import Generator
 
 from sigwrap.approve.questions import Question
 from sigwrap.bare import Any, Enum, IntEnum, NamedTuple
-from sigwrap.calls import X32_BIT
 from sigwrap.events import Payload
 from sigwrap.exec.facts import ExecFacts
 from sigwrap.policy.judge.request import CommandRedirect, TargetType
@@ -74,9 +73,7 @@ class Unrecorded(Enum):
     ONLY_ASKS = "the call only reads"
     STAYS_INSIDE = "it concerns the caller alone, or what is the session's own"
     RULE_IS_UNLOGGED = "the rule says log: false"
-    MOUNT_IS_FREE = "no rule speaks of mounts"
-    FILE_IS_FREE = "no rule audits what is done with the file"
-    FORK_IS_FREE = "no rule speaks of a fork that is within the limits"
+    NO_RULE = "no rule speaks of the mount, of the file, or of a fork within the limits"
 
 
 class Continue(NamedTuple):
@@ -88,6 +85,11 @@ class Continue(NamedTuple):
 class Fail(NamedTuple):
     errno: int
     unrecorded: Unrecorded | None = None
+
+
+def would_fail(error: int) -> Fail:
+    """Return the answer to a call that the kernel would refuse as well."""
+    return Fail(error, Unrecorded.NOTHING_HAPPENS)
 
 
 class Succeed(NamedTuple):
@@ -377,13 +379,6 @@ class SetForeground(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
-class SetLimits(NamedTuple):
-    """Set the target's limits, as judged, from the supervisor. Reply: 0 or an errno."""
-
-    target: SignalTarget
-    unrecorded: Unrecorded | None = None
-
-
 class LetGo(NamedTuple):
     """Wait until sigwrap no longer traces the process, since it can have one tracer only. Reply:
     whether the caller has waited."""
@@ -452,7 +447,6 @@ Effect = (
     | SetOwner
     | SetAsync
     | SetForeground
-    | SetLimits
     | LetGo
     | LookAgain
     | LookUpNames
@@ -484,22 +478,9 @@ def refuse_unknown(call: UnknownCall) -> Steps:
         "comm": call.comm,
         "reason": call.reason,
     }
-    yield Record("call_refused", payload)
-    yield Fail(errno.EPERM)
+    return refuse("call_refused", payload)
 
 
-def refuse_x32(number: int, comm: str) -> Steps:
-    yield Record("abi_refused", {"syscall_number": number & ~X32_BIT, "comm": comm})
-    yield Fail(errno.ENOSYS)
-
-
-def refuse_failed(error: str, comm: str) -> Steps:
-    """Refuse a request after an internal error of sigwrap."""
-    yield Record("mediation_failed", {"error": error, "comm": comm, "answered": False})
-    yield Fail(errno.EPERM)
-
-
-def refuse_switched_off(comm: str) -> Steps:
-    payload = {"comm": comm, "reason": "builtin:killswitch: the kill switch is on"}
-    yield Record("call_refused", payload)
-    yield Fail(errno.EPERM)
+def refuse(event: str, payload: Payload, number: int = errno.EPERM) -> Steps:
+    yield Record(event, payload)
+    yield Fail(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -12,15 +13,16 @@ from sigwrap.calls import Family
 from sigwrap.control.forks import Forks
 from sigwrap.errors import KernelError
 from sigwrap.exec.handler import Execs
-from sigwrap.exec.repeated import RepeatedExecs
-from sigwrap.files.handler import Files, RefusedFiles
+from sigwrap.exec.repeated import RepeatedExecs, may_repeat
+from sigwrap.files.audit import Files
 from sigwrap.files.judge import Refusals
-from sigwrap.kernel import procfs, ptrace
+from sigwrap.files.refused import RefusedFiles
+from sigwrap.kernel import procfs, ptrace, signals
 from sigwrap.kernel.ptrace import Gone
 from sigwrap.kernel.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.record.recordings import Recordings
 from sigwrap.session import effects
-from sigwrap.session.effects import UnknownCall, refuse_failed, refuse_unknown, refuse_x32
+from sigwrap.session.effects import UnknownCall, refuse, refuse_unknown
 from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Performer, Request
 from sigwrap.session.walls import Walls
@@ -28,7 +30,6 @@ from sigwrap.signal.handler import Signals
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:
-    from sigwrap.session.perform import Performer, Request
     from sigwrap.session.session import Session
 
 
@@ -61,9 +62,7 @@ class Mediation:
             arch: {number: (self._families[call.family], call.name) for number, call in row.items()}
             for arch, row in calls.by_number(mediated).items()
         }
-        self.repeated = None
-        if self.execs.may_repeat:
-            self.repeated = RepeatedExecs(session, self, self.execs)
+        self.repeated = RepeatedExecs(session, self) if may_repeat(session) else None
 
     def receive(self) -> Notification | None:
         """Return a request that waits for an answer; None if there is none."""
@@ -86,14 +85,17 @@ class Mediation:
         except Exception as bug:  # deny this request, and go on with the run
             process = caller or _unknown_process(notification.tid)
             error = f"{type(bug).__name__}: {bug}"
-            self._run(notification, process, refuse_failed(error, process.comm))
+            payload = {"error": error, "comm": process.comm, "answered": False}
+            self._run(notification, process, refuse("mediation_failed", payload))
 
     def _refuse_unmediated(self, notification: Notification, caller: Process | None) -> None:
         if caller is None:
             # It ended while it waited. If it still waits, it is not in the tree.
             self._refuse(notification, caller, "not in this session's process tree")
         elif notification.arch == calls.X86_64 and notification.number & calls.X32_BIT:
-            self._run(notification, caller, refuse_x32(notification.number, caller.comm))
+            number = notification.number & ~calls.X32_BIT
+            payload = {"syscall_number": number, "comm": caller.comm}
+            self._run(notification, caller, refuse("abi_refused", payload, errno.ENOSYS))
         else:
             self._refuse(notification, caller, "sigwrap does not handle this call")
 
@@ -109,7 +111,7 @@ class Mediation:
         """Forget the process. `status`: its exit status; None after a signal, or if unknown."""
         if self.refused is not None:
             self.refused.ended(process, status)
-        self.recordings.forget(process)
+        self.recordings.expected.pop(process, None)
         self.performer.process_ended(process)
 
     def close(self) -> None:
@@ -167,7 +169,9 @@ class Restarts:
         if pid not in self._traced_until_s:
             if pid in self._left_to_others:
                 return
-            if not procfs.is_alone_and_catches(pid, signal.SIGCHLD) or not _seize(pid):
+            if procfs.numbers(pid, "Threads") != [1]:
+                return
+            if not signals.is_in(pid, signal.SIGCHLD, b"SigCgt") or not _seize(pid):
                 return
             self._look_later()
         self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S
@@ -224,12 +228,12 @@ class Restarts:
         for request, reply in waiting:
             self._performer.wake_at(now_s + others_wait_s, request, reply)
         self._left_to_others.add(pid)
-        self._loop.call_at(now_s + _LEFT_TO_OTHERS_S, lambda: self._left_to_others.discard(pid))
+        self._loop.call_in(_LEFT_TO_OTHERS_S, self._left_to_others.discard, pid)
 
     def _look_later(self) -> None:
         if not self._looks:
             self._looks = True
-            self._loop.call_at(time.monotonic() + _LOOKS_EVERY_S, self._look)
+            self._loop.call_in(_LOOKS_EVERY_S, self._look)
 
     def _look(self) -> None:
         now_s = time.monotonic()

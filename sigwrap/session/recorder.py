@@ -1,4 +1,4 @@
-""""""
+"""Write the log: every event, repeated events as counts, and nothing beyond its size limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from sigwrap.bare import TYPE_CHECKING, Counter, Enum
+from sigwrap.bare import TYPE_CHECKING, Counter
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.log.writer import PendingRow, SessionLog
@@ -48,7 +48,7 @@ class Recorder:
         self._session = session
 
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
-        if self._session is not None:
+        if self._session is not None and type_name in self._session.watchers.watched:
             self._session.watchers.on_event(type_name, payload)
         if self.log.size >= self.budget.next_mark and not self._has_room(type_name):
             self.unrecorded += 1
@@ -108,11 +108,10 @@ class Recorder:
     def _has_room(self, type_name: str) -> bool:
         budget = self.budget
         while mark := budget.passed(self.log.size):  # limit_near itself may fill the log
-            match mark:
-                case Mark.HALF:
-                    self._is_half_full()
-                case Mark.FULL:
-                    self._is_full()
+            if mark == "half":
+                self._is_half_full()
+            else:
+                self._is_full()
         if budget.admits(self.log.size, type_name):
             return True
         if not budget.ends_run:
@@ -137,7 +136,8 @@ class Recorder:
             self.tell(self.why_not)
             if self._session is not None:
                 self._reached = LimitReached("log_size", maximum, why, self.log.size)
-                self._session.log_is_full(self._reached)
+                # Not in the middle of a request.
+                self._session.loop.call_in(0, self._session.ending.on, self._reached)
             return
         self._report_denials(f"{why}; sigwrap now denies every exec and signal")
         payload: Payload = {
@@ -168,8 +168,6 @@ Key = tuple[object, ...]  # its first element is the process, if one did it
 
 
 class _Repeated:
-    __slots__ = ("event", "further", "payload", "pid")
-
     def __init__(self, event: str, pid: int, payload: Payload) -> None:
         self.event = event
         self.pid = pid
@@ -198,7 +196,7 @@ class Repeats:
             if self._running.get(key) is first:  # its process has not ended since
                 self._sum_up(key)
 
-        self._loop.call_at(time.monotonic() + within_s, over)
+        self._loop.call_in(within_s, over)
         return Logged.WRITTEN
 
     def process_ended(self, process: Process) -> None:
@@ -242,28 +240,23 @@ _BEYOND = frozenset(
 _LEAST_BEYOND_BYTES = 1 << 20
 
 
-class Mark(Enum):
-    HALF = "half"
-    FULL = "full"
-
-
 class LogBudget:
     def __init__(self, maximum: int, *, ends_run: bool) -> None:
         """Set the limit in bytes; 0 sets none. A full log ends the run, or denies everything."""
         self.maximum = maximum
         self.ends_run = ends_run
         self.next_mark = (maximum + 1) // 2 or sys.maxsize
-        self._marks = [Mark.HALF, Mark.FULL]
+        self._marks = ["half", "full"]
         self._beyond = maximum + max(maximum // 16, _LEAST_BEYOND_BYTES)
 
-    def passed(self, size: int) -> Mark | None:
+    def passed(self, size: int) -> str:
         """Return the mark that this size has passed, once; a full log is not also half full."""
         if not self._marks or size < self.next_mark:
-            return None
+            return ""
         self.next_mark = self.maximum
         if size >= self.maximum:
             self._marks.clear()
-            return Mark.FULL
+            return "full"
         return self._marks.pop(0)
 
     def admits(self, size: int, event: str) -> bool:

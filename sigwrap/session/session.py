@@ -10,11 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import select
-import time
-from collections.abc import Callable
 
 from sigwrap.approve.approvals import Approvals
-from sigwrap.approve.terminal_prompt import ring
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.calls import Under
 from sigwrap.control.agent_signals import AgentSignals, ToolCalls
@@ -22,12 +19,10 @@ from sigwrap.control.freezing import Freezing
 from sigwrap.control.killswitch import KillSwitch
 from sigwrap.control.watchers import Watchers
 from sigwrap.events import Payload
-from sigwrap.exec.events import exit_payload
-from sigwrap.front.messages import BEATS_EVERY_S, Channel, Notice
-from sigwrap.kernel import terminals
+from sigwrap.exec.facts import exit_payload
+from sigwrap.front.messages import BEATS_EVERY_S, Channel
 from sigwrap.kernel.process import oom_kills, used_up_cpu_limit
-from sigwrap.kernel.seccomp import Listener
-from sigwrap.kernel.sigfd import SignalFd
+from sigwrap.kernel.signals import SignalFd
 from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
 from sigwrap.session.children import Children, JobControl
@@ -42,12 +37,12 @@ from sigwrap.session.plan import Plan
 from sigwrap.session.processes import Processes, Turns
 from sigwrap.session.recorder import Recorder
 from sigwrap.session.run_end import CommandNotExecuted, LimitReached, RunEnd
-from sigwrap.session.settings import BELL, RunSettings, is_unattended
+from sigwrap.session.settings import RunSettings, is_unattended
 from sigwrap.session.walls import Walls
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
-    from sigwrap.control.usage_watch import Usage
+    from sigwrap.control.usage_limits import Usage
 
 _IDLE_S = 0.05
 
@@ -110,7 +105,6 @@ class Session:
         self.front = FrontLink(self)
         self.agent_signals = AgentSignals(self)
         self.usage = usage
-        self.told_of_denial = False  # where COMMAND itself was denied
         recorder.attend(self)
 
     # The turns of its loop
@@ -125,7 +119,7 @@ class Session:
             loop.watch(launched.listener.fd, self._on_listener, last=True)
         wall_time_s = self.policy.limits.wall_time_s
         if wall_time_s:
-            loop.call_at(time.monotonic() + wall_time_s, self._on_wall_time)
+            loop.call_in(wall_time_s, self._on_wall_time)
         for part in (self.usage, plan.remote_switch, plan.joins):
             if part is not None:
                 part.begin(self)
@@ -158,7 +152,8 @@ class Session:
         if listener is None or mediation is None:
             return
         if not happened & select.EPOLLIN:  # the last process under the filter is gone
-            self._close_listener(listener)
+            self.loop.unwatch(listener.fd)
+            listener.close()
             return
         notification = mediation.receive()
         if notification is not None:
@@ -166,21 +161,16 @@ class Session:
             if mediation.execs.tracer.holds(notification.tid):
                 self.children.await_exec_stop()
 
-    def _close_listener(self, listener: Listener) -> None:
-        self.loop.unwatch(listener.fd)
-        listener.close()
-
     def _on_launch_result(self, _happened: int) -> None:
         channel = self.facts.launched.channel
         error = self.facts.launched.exec_failure()
         if error is not None:
-            # No other process has made an exec by then.
-            denied = self.mediation is not None and error == errno.EACCES
-            why = (
-                self.mediation.execs.last_denial() if self.mediation is not None and denied else ""
-            )
-            self.ending.on(CommandNotExecuted(error, why or os.strerror(error)))
-            self.told_of_denial = bool(why)
+            why = ""
+            if self.mediation is not None and error == errno.EACCES:
+                # No other process has made an exec by then.
+                why = self.mediation.execs.mediator.last_denial
+            told = CommandNotExecuted(error, why or os.strerror(error), was_told=bool(why))
+            self.ending.on(told)
         self.loop.unwatch(channel.fileno())
         channel.close()
 
@@ -191,16 +181,16 @@ class Session:
 
     def _beat(self) -> None:
         self.channel.beat()
-        self.loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
+        self.loop.call_in(BEATS_EVERY_S, self._beat)
 
     def _look_after_store(self) -> None:
         again_in_s = self.recorder.look()
         self.approvals.look()
-        self.loop.call_at(time.monotonic() + again_in_s, self._look_after_store)
+        self.loop.call_in(again_in_s, self._look_after_store)
 
     def was_told_of_denial(self, pid: int) -> bool:
         """sigwrap has printed why this process's exec was denied."""
-        return self.mediation is not None and self.mediation.execs.denied_last() == pid
+        return self.mediation is not None and self.mediation.execs.mediator.denied_last == pid
 
     # What one part asks of the others
 
@@ -229,18 +219,6 @@ class Session:
         """No user looks at the terminal."""
         return is_unattended(os.environb)
 
-    def notifier(self) -> Callable[[Notice], None] | None:
-        """What reports each approval request to the user."""
-        command = self.settings.notify
-        if not command:
-            return None
-        if command != BELL:
-            return self.channel.send
-        if terminals.controlling < 0:
-            self.recorder.tell("--notify bell: there is no terminal")
-            return None
-        return ring
-
     def how_it_stands(self) -> Payload:
         counts = self.recorder.counts
         return {
@@ -251,26 +229,10 @@ class Session:
             "stopped": self.agent_signals.stopped is not None,
         }
 
-    def stop_forks(self) -> None:
-        if self.mediation is not None:
-            self.mediation.forks.stop()
-
     def recorded_commands(self) -> frozenset[int]:
         """Pids of commands that get each signal from their stubs."""
-        return frozenset() if self.mediation is None else self.mediation.recordings.commands()
-
-    def grant_nothing(self) -> None:
-        if self.mediation is not None:
-            self.mediation.performer.grant_nothing()
-
-    def interrupt(self, source: str) -> None:
-        """An agent's SIGINT: the front process decides, and a stopped one can't."""
-        self.job_control.wake_front()
-        self.front.interrupt(source)
-
-    def log_is_full(self, reached: LimitReached) -> None:
-        """End the run, but not in the middle of a request."""
-        self.loop.call_at(time.monotonic(), lambda: self.ending.on(reached))
+        running = {} if self.mediation is None else self.mediation.recordings.running
+        return frozenset(each.command.pid for each in running.values())
 
     def process_ended(self, process: Process, wait_status: int | None) -> None:
         """`wait_status`: as wait(2) has it, where it is known."""

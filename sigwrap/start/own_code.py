@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 from sigwrap.bare import IO, Any, TypeVar
 from sigwrap.errors import PolicyError
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.libc import libc
 from sigwrap.quick_import import code_of, read_bytecode
 
@@ -59,12 +59,12 @@ def with_path(fd: int, load: Callable[[str], T]) -> T:
 
     Root in a session can mount something over /proc; then the path starts from our own /proc.
     """
-    if not proc_files.is_ours():
+    if not procfs.is_ours():
         return load(f"/proc/self/fd/{fd}")
     if libc.unshare(_FILE_SYSTEM) != 0:
         raise ImportError("this thread cannot have its own working directory")
     here = os.open(".", os.O_PATH | os.O_CLOEXEC)
-    os.chdir(proc_files.held()[0])
+    os.chdir(procfs.held()[0])
     _fill_allocated_memory(0)
     try:
         return load(f"./self/fd/{fd}")

@@ -19,17 +19,17 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from sigwrap.bare import NamedTuple
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
 from sigwrap.kernel.file_state import State, known_state_in, may_be_later_in
 from sigwrap.kernel.paths import Caller, MayWait, open_on_one_mount, our_view, path_of
 from sigwrap.start import onefile
 from sigwrap.start.own_code import read_files
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_ABOVE_THE_PACKAGE = os.path.dirname(_PACKAGE)
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_ABOVE_THE_PACKAGE = os.path.dirname(PACKAGE)
 _INSTALLED = os.path.basename(_ABOVE_THE_PACKAGE) in ("site-packages", "dist-packages")
-_IS_ZIPAPP = not onefile.unpacked_folder() and not os.path.isdir(_PACKAGE)
+_IS_ZIPAPP = not onefile.unpacked_folder() and not os.path.isdir(PACKAGE)
 _CLOCK_OF_FILES = 5  # CLOCK_REALTIME_COARSE
 _RUN_AT_EVERY_START = ("sitecustomize.py", "usercustomize.py")
 _BYTECODE = "__pycache__"
@@ -37,7 +37,7 @@ _SYSTEM_FOLDERS = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _NAMES_LOOKED_AT = 20_000  # in a directory
 
 # Every file below it is sigwrap's.
-_OURS = onefile.unpacked_folder() or _PACKAGE
+_OURS = onefile.unpacked_folder() or PACKAGE
 # Files with a noted state of their own; other files are found through their directories.
 _PROGRAM = (sys.executable, _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (sys.executable,)
 
@@ -99,7 +99,7 @@ def changeable() -> list[str]:
 
 def _mapped_files() -> Iterator[str]:
     """Yield the files of private mappings, except removed ones."""
-    return mapped_in(proc_files.all_contents("/proc/self/maps"))
+    return mapped_in(procfs.all_contents("/proc/self/maps"))
 
 
 def mapped_in(maps: bytes) -> Iterator[str]:
@@ -276,7 +276,7 @@ def _files() -> Iterator[str]:
         return
     yield from _mapped_files()
     yield from (path for path in read_files() if path.startswith("/") and "/proc/" not in path)
-    inside = ("/proc/", _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (_PACKAGE,)
+    inside = ("/proc/", _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (PACKAGE,)
     for module in list(sys.modules.values()):
         for path in (getattr(module, "__file__", None), getattr(module, "__cached__", None)):
             if path and not path.startswith(inside):

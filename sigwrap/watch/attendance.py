@@ -7,8 +7,7 @@ import os
 import threading
 from contextlib import suppress
 
-from sigwrap.approve import control_socket
-from sigwrap.approve.control_protocol import control_folder
+from sigwrap.approve.control_protocol import attend, control_folder
 from sigwrap.log.folder import Folder, private_folder
 from sigwrap.text import printable
 
@@ -50,7 +49,7 @@ class Attendance:
                 return
             folder = private_folder(self._path)
             try:
-                control_socket.attend(folder.fd)
+                attend(folder.fd)
             except OSError:
                 folder.close()
                 raise

@@ -48,7 +48,7 @@ def test_a_listener_that_accepts_no_connection(held: socket.socket, tmp_path: Pa
 _NEVER_ANSWERS = """
 import os, socket, sys
 from sigwrap.errors import SessionError
-from sigwrap.front import joining
+from sigwrap.join import joining
 from sigwrap.join.fork_server import KIND, address
 from sigwrap.start.command import Inherited
 

@@ -5,12 +5,30 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from sigwrap.exec.asked import Environment
 
 
+class Entries:
+    """What an exec asks for, as far as its variables go."""
+
+    def __init__(self, read: Callable[[], Sequence[bytes] | None]) -> None:
+        self._read = read
+
+    def environment(self, *, may_wait: bool) -> Any:
+        return self._read()
+
+
+def environment_of(
+    read: Callable[[], Sequence[bytes] | None], own: dict[str, bytes]
+) -> Environment:
+    return Environment(Entries(read), own)  # type: ignore[arg-type]
+
+
 def test_what_can_not_be_read_may_load_anything() -> None:
-    assert Environment(lambda: None, {}).loads_code(["cat"], ())
+    assert environment_of(lambda: None, {}).loads_code(["cat"], ())
 
 
 def test_it_is_read_once_and_only_when_asked() -> None:
@@ -20,12 +38,12 @@ def test_it_is_read_once_and_only_when_asked() -> None:
         read.append(1)
         return [b"LD_PRELOAD=x", b"A", b""]
 
-    environment = Environment(entries, {})
+    environment = environment_of(entries, {})
     assert not read
     assert environment.loads_code(["cat"], ()) and environment.loads_code(["ls"], ())
     assert read == [1]
-    assert not Environment(entries, {"LD_PRELOAD": b"x"}).loads_code(["cat"], ())
-    assert Environment(list, {}).loads_code(["cat"], ("LD_AUDIT",))
+    assert not environment_of(entries, {"LD_PRELOAD": b"x"}).loads_code(["cat"], ())
+    assert environment_of(list, {}).loads_code(["cat"], ("LD_AUDIT",))
 
 
 def test_one_that_has_to_stay_is_compared_entry_by_entry() -> None:
@@ -36,7 +54,7 @@ def test_one_that_has_to_stay_is_compared_entry_by_entry() -> None:
     with subprocess.Popen(line, env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout and child.stdout.readline()
         for read, differs in ((entries, False), (entries[:1], True), ([*entries, b""], True)):
-            judged = Environment(list(read).copy, {})
+            judged = environment_of(list(read).copy, {})
             judged.digest(stays=False)
             assert not judged.differs(child.pid)
             judged.digest(stays=True)
@@ -46,17 +64,17 @@ def test_one_that_has_to_stay_is_compared_entry_by_entry() -> None:
 
 def test_its_digest_tells_entries_apart() -> None:
     def digest(*entries: bytes) -> str:
-        return Environment(lambda: entries, {}).digest(stays=False)
+        return environment_of(lambda: entries, {}).digest(stays=False)
 
     assert (
         len({digest(), digest(b""), digest(b"A=b"), digest(b"A", b"b"), digest(b"A=b", b"")}) == 5
     )
     assert digest(b"A=b") == digest(b"A=b")
-    assert Environment(lambda: None, {}).digest(stays=True) == ""
+    assert environment_of(lambda: None, {}).digest(stays=True) == ""
 
 
 def test_an_environment_that_was_swapped_is_noticed() -> None:
-    judged = Environment(list, {})
+    judged = environment_of(list, {})
     assert not judged.differs(os.getpid())  # nobody asked, so nothing was promised
     assert not judged.loads_code(["python3"], ())
     line = [sys.executable, "-I", "-c", "print(flush=True); input()"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.exec import look
+from sigwrap.exec import asked
 from sigwrap.exec.commands import Ours
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.match import UNTOLD_BELOW
@@ -31,7 +31,7 @@ def ours() -> Ours:
 
 
 def _folder(ours: Ours) -> str:
-    return look.folder_of(os.getpid(), os.getpid(), ours)
+    return asked.folder_of(os.getpid(), os.getpid(), ours.view)
 
 
 def test_the_start_of_its_path_is_told_and_how_far_below_it_is(deep: str, ours: Ours) -> None:
@@ -45,7 +45,7 @@ def test_beyond_a_number_of_levels_nothing_is_told(
     deep: str, ours: Ours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del deep
-    monkeypatch.setattr(look, "_MOST_UNTOLD", 2)
+    monkeypatch.setattr(asked, "_MOST_UNTOLD", 2)
     before = os.listdir("/proc/self/fd")
     assert _folder(ours) == ""
     assert os.listdir("/proc/self/fd") == before

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.kernel import peer, procfs
 from sigwrap.kernel import process as linux_process
+from sigwrap.kernel import procfs
 
 # A process in a namespace of its own, and one more of another group, which says that it is there.
 PROGRAM = ["sh", "-c", 'setsid sh -c "echo ready; exec sleep 1000" & wait']
@@ -38,22 +38,24 @@ def test_numbers_are_translated(
     """By the kernel, which looks at nobody else; where it can't, by a search."""
     (second,) = linux_process.children(first)
     if searched:
-        monkeypatch.setattr(peer, "_NS_GET_PID_FROM_PIDNS", 0xB7FF)
+        monkeypatch.setattr(linux_process, "_NS_GET_PID_FROM_PIDNS", 0xB7FF)
     else:
         _skip_where_the_kernel_cannot()
-        monkeypatch.setattr(peer, "_is_within", None)  # what a search would need
+        monkeypatch.setattr(linux_process, "_is_within", None)  # what a search would need
     number = next(reversed(procfs.numbers(second, "NSpid")))
-    assert peer.process(first, 1) == first
-    assert peer.process(first, number) == second
-    assert peer.process(second, 1) == first
-    assert peer.group(first, number) == second
-    assert peer.process(first, NOBODY) is None
-    assert peer.group(first, NOBODY) is None
+    assert linux_process.pid_for(first, 1) == first
+    assert linux_process.pid_for(first, number) == second
+    assert linux_process.pid_for(second, 1) == first
+    assert linux_process.group_for(first, number) == second
+    assert linux_process.pid_for(first, NOBODY) is None
+    assert linux_process.group_for(first, NOBODY) is None
 
 
 def _skip_where_the_kernel_cannot() -> None:
     with Path("/proc/self/ns/pid").open("rb") as namespace:
         try:
-            assert ioctl(namespace, peer._NS_GET_PID_FROM_PIDNS, os.getpid()) == os.getpid()
+            assert (
+                ioctl(namespace, linux_process._NS_GET_PID_FROM_PIDNS, os.getpid()) == os.getpid()
+            )
         except OSError:
             pytest.skip("needs Linux 6.11")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sigwrap.exec.content import (
-    NotExecutableFormat,
+    ExecRefused,
     Shebang,
     command_line,
     interpreter_argv,
@@ -32,7 +32,7 @@ def test_no_script() -> None:
 
 @pytest.mark.parametrize("header", [b"#!\n", b"#!  \t\n/bin/sh", b"#!/" + b"x" * 300, b"#!"])
 def test_a_script_that_names_no_interpreter(header: bytes) -> None:
-    with pytest.raises(NotExecutableFormat):
+    with pytest.raises(ExecRefused):
         shebang(header)
 
 

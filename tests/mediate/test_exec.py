@@ -9,7 +9,7 @@ import pytest
 
 from sigwrap.approve.questions import Answer, Question, denial, killed
 from sigwrap.exec.facts import not_dumpable, pointing_nowhere, stalled
-from sigwrap.exec.judge import ExecMediator, let_ask
+from sigwrap.exec.judge import ExecMediator
 from sigwrap.policy.judge.request import CommandRedirect, Program, Via
 from sigwrap.policy.judge.rules import Crowd
 from sigwrap.session.effects import (
@@ -36,7 +36,6 @@ from sigwrap.session.effects import (
     Tampered,
     Tell,
     Unpreparable,
-    Unrecorded,
     VerifyThenContinue,
     Whereabouts,
     WouldWait,
@@ -44,7 +43,7 @@ from sigwrap.session.effects import (
 from sigwrap.session.lineage import Process, WouldFail
 from sigwrap.session.run_end import LimitReached
 from sigwrap.text import masked, shell_words
-from tests.mediate.transcript import OURS, Transcript, engine, facts, play, play_exec
+from tests.mediate.transcript import OURS, Transcript, engine, facts, play_exec
 
 RULES = """
 command_rules:
@@ -223,10 +222,6 @@ def test_what_would_run_on_while_traced_is_denied_unless_everything_may_run(
 
 
 # Without a decision
-
-
-def test_a_check_runs_nothing_and_needs_no_event(shell: Shell) -> None:
-    play(let_ask()).goes_on(Unrecorded.ONLY_ASKS)
 
 
 def test_what_cannot_be_looked_at_is_denied(shell: Shell) -> None:

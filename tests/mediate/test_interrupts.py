@@ -456,14 +456,14 @@ def test_what_is_demanded_ends_the_run_whatever_it_is_for(ends: InterruptsEnd) -
     demanded = Arrived(
         number=signal.SIGINT, from_terminal=False, sender_pid=0, command_handles_it=True
     )
-    assert interrupts.demanded(demanded, 1.0) == (
+    assert interrupts.interrupt(demanded, 1.0) == (
         Announce(demanded),
         PassOn(signal.SIGINT, demanded),
     )
     assert interrupts.next_deadline is not None
-    (kills,) = interrupts.demanded(demanded, 1.1)
+    (kills,) = interrupts.interrupt(demanded, 1.1)
     assert kills == Escalate(reason="second interrupt")
-    assert interrupts.demanded(demanded, 1.2) == ()
+    assert interrupts.interrupt(demanded, 1.2) == ()
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_a_demand_is_sent_to_the_job_as_a_key_is(
         command_handles_it=handled,
         command_ignores_it=ignored,
     )
-    announced, passed_on = interrupts.demanded(demanded, 0.0)
+    announced, passed_on = interrupts.interrupt(demanded, 0.0)
     assert (announced, passed_on) == (Announce(demanded), PassOn(number, demanded))
     if sigterm_s is not None:
         assert interrupts.next_deadline == min(sigterm_s, 1.0)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sigwrap.session.recorder import LogBudget, Mark
+from sigwrap.session.recorder import LogBudget
 
 MIB = 1 << 20
 
@@ -8,16 +8,16 @@ MIB = 1 << 20
 def test_half_and_full_are_passed_once_each() -> None:
     budget = LogBudget(1000, ends_run=True)
     assert budget.next_mark == 500
-    assert budget.passed(499) is None
-    assert budget.passed(500) is Mark.HALF
-    assert (budget.next_mark, budget.passed(999)) == (1000, None)
-    assert budget.passed(1000) is Mark.FULL
-    assert budget.passed(5000) is None
+    assert budget.passed(499) == ""
+    assert budget.passed(500) == "half"
+    assert (budget.next_mark, budget.passed(999)) == (1000, "")
+    assert budget.passed(1000) == "full"
+    assert budget.passed(5000) == ""
 
 
 def test_of_a_log_that_one_event_fills_nobody_hears_that_it_is_half_full() -> None:
     budget = LogBudget(1000, ends_run=True)
-    assert (budget.passed(2000), budget.passed(2000)) == (Mark.FULL, None)
+    assert (budget.passed(2000), budget.passed(2000)) == ("full", "")
 
 
 def test_without_a_limit_nothing_is_passed_and_the_smallest_is_one() -> None:

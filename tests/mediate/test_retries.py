@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sigwrap.exec.events import Retries
+from sigwrap.exec.facts import Retries
 from sigwrap.session.lineage import Process
 
 

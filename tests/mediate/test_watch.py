@@ -1,8 +1,8 @@
-"""Which events are attempts on sigwrap, and which are shadows."""
+"""Which events are attempts on sigwrap."""
 
 from __future__ import annotations
 
-from sigwrap.control.watchers import attempt_on_boundary, shadow_of
+from sigwrap.control.watchers import attempt_on_boundary
 from sigwrap.events import EVENT_TYPES, Payload
 
 ON_SIGWRAP: Payload = {
@@ -13,11 +13,6 @@ ON_SIGWRAP: Payload = {
     "signal_name": "SIGKILL",
     "syscall": "kill",
 }
-
-
-def _what(event: str, payload: Payload) -> str:
-    attempt = attempt_on_boundary(event, payload)
-    return "" if attempt is None else attempt.what
 
 
 def test_an_attempt_on_sigwrap() -> None:
@@ -36,7 +31,7 @@ def test_an_attempt_on_sigwrap() -> None:
             "process 9 connected to the control socket: curl --token abc",
         ),
     ):
-        assert _what(event, payload).startswith(what)
+        assert attempt_on_boundary(event, payload).startswith(what)
 
 
 def test_not_an_attempt() -> None:
@@ -51,13 +46,4 @@ def test_not_an_attempt() -> None:
         *((name, {}) for name in ("process_exited", "agent_signal", "limit_near", "session_ended")),
     ):
         assert event in EVENT_TYPES
-        assert attempt_on_boundary(event, payload) is None
-
-
-def test_a_shadow_counts_whether_allowed_or_denied() -> None:
-    for event in ("exec_allowed", "exec_denied"):
-        shadow = shadow_of(event, {"path": "./ls", "shadows": "/bin/ls"})
-        assert shadow is not None
-        assert shadow.what == "./ls shadows /bin/ls"
-    assert shadow_of("exec_allowed", {"path": "/bin/ls"}) is None
-    assert shadow_of("process_exited", {"shadows": "/bin/ls"}) is None
+        assert attempt_on_boundary(event, payload) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,7 +49,7 @@ class Session:
         self.log = Log()
         self.later: list[Callable[[], None]] = []
         self.writes = True
-        self.broken = False
+        self.broken = self.is_typed = False
         policy = engine("defaults: {command: allow, signal: allow}\n").policy
         session = session_of(
             mediation=SimpleNamespace(performer=self),
@@ -58,8 +59,9 @@ class Session:
             loop=self,
             job_control=self,
             command_pid=7,
+            approvals=SimpleNamespace(is_typed=lambda _peer: self.is_typed),
             settings=SimpleNamespace(grace_s=10.0),
-            interrupt=lambda source: self.log.append(f"interrupt for {source}"),
+            front=self,
             diagnostic=SimpleNamespace(tell=self._diagnose, save=self._copy),
         )
         session.turns = self.turns = Turns(session)
@@ -78,15 +80,18 @@ class Session:
     def wake(self, request: Any, _reply: object) -> None:
         self.log.append(request.name)
 
-    forget_stop_key = stop_front_at_key = lambda _self: None
+    forget_stop_key = stop_front_at_key = wake_front = lambda _self: None
+
+    def interrupt(self, source: str) -> None:
+        self.log.append(f"interrupt for {source}")
 
     def record(self, event: str, _pid: int, payload: dict[str, Any]) -> bool:
         words = (payload.get(name) for name in ("signal", "outcome", "held", "released"))
         self.log.append(" ".join([event, *(str(each) for each in words if each is not None)]))
         return self.writes
 
-    def call_at(self, _deadline_s: float, call: Callable[[], None]) -> None:
-        self.later.append(call)
+    def call_in(self, _seconds: float, call: Callable[..., None], *words: Any) -> None:
+        self.later.append(partial(call, *words))
 
     def on(self, happening: KillDemanded | TerminationDemanded) -> None:
         self.log.append(f"{type(happening).__name__}: {happening.why}")
@@ -96,7 +101,7 @@ class Session:
     def send(self, signal: AgentSignal, reason: str = "") -> list[str]:
         """Return the outcome, and what happened."""
         self.log.clear()
-        outcome = self.signals.send(signal, "operator", reason)
+        outcome = self.signals.send(signal, "operator", reason).outcome
         return [outcome.value, *self.log]
 
 
@@ -213,7 +218,7 @@ def test_a_run_that_is_ending_can_be_killed_once() -> None:
 
 def test_a_signal_without_its_reaction_is_only_logged() -> None:
     session = Session(trust="kill")
-    session.signals.note(AgentSignal.SIGTRUST, "trust.path_shadow", "a shadow")
+    session.signals.send(AgentSignal.SIGTRUST, "trust.path_shadow", "a shadow", escalates=False)
     assert session.log == ["agent_signal SIGTRUST delivered"]
     assert session.send(AgentSignal.SIGTRUST) == [
         "delivered",
@@ -249,18 +254,19 @@ def test_requests_through_the_control_socket() -> None:
 
     def ask(signal: str, *, is_typed: bool = False) -> dict[str, Any]:
         request = {"do": "signal", "signal": signal, "reason": "lunch"}
-        return session.signals.on_request(request, peer, lambda: is_typed)
+        session.is_typed = is_typed
+        return session.signals.on_request(request, peer)
 
     assert ask("stop", is_typed=True)["outcome"] == "delivered"
     assert ask("cont", is_typed=True)["error"] == "typed"
     assert session.freezing.is_frozen
     assert ask("cont")["state"] == "RUNNING"
     assert ask("sigstopp")["error"] == "unknown-signal"
-    assert session.signals.on_request({"do": "signal"}, peer, lambda: False)["ok"] is False
+    assert session.signals.on_request({"do": "signal"}, peer)["ok"] is False
     of_first = {"do": "signal-outcome", "sequence": 1}
-    assert session.signals.on_request(of_first, peer, lambda: True)["signal"] == "SIGSTOP"
+    assert session.signals.on_request(of_first, peer)["signal"] == "SIGSTOP"
     of_none = {"do": "signal-outcome", "sequence": 77}
-    assert session.signals.on_request(of_none, peer, lambda: True)["ok"] is False
+    assert session.signals.on_request(of_none, peer)["ok"] is False
     assert ask("term")["outcome"] == "delivered"
     assert session.log[-1] == (
         "TerminationDemanded: ended by agent signal SIGTERM from uid 1000, pid 812: lunch"

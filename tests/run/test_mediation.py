@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from sigwrap.calls import TABLE, X86_64, Family
+from sigwrap.calls import TABLE, X32_BIT, X86_64, Family
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.machine import WITHOUT, Capability
 from sigwrap.network.handler import Network
@@ -44,42 +44,56 @@ def _mediation(
 BASH = Process(pid=77, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
 
 
+class Answers(Anything):
+    """Notes events and answers."""
+
+    def __init__(self) -> None:
+        self.happened: list[Any] = []
+
+    def record(self, *event: Any) -> bool:
+        self.happened.append(event)
+        return True
+
+    def fail(self, _id: int, error: int) -> bool:
+        self.happened.append(error)
+        return True
+
+
+def _answered(caller: Process | None, number: int, argument: int = 5, **parts: Any) -> list[Any]:
+    answers = Answers()
+    processes: Any = SimpleNamespace(of_thread=lambda _tid: caller)
+    mediation = _mediation(answers, recorder=answers, processes=processes, **parts)
+    mediation.answer(Notification(1, 77, 0, number, X86_64, 0, 5, argument, 0, 0, 0, 0))
+    return answers.happened
+
+
 @pytest.mark.parametrize(
     ("caller", "number", "argument", "reason"),
     [
-        (
-            None,
-            62,
-            5,
-            "not in this session's process tree",
-        ),  # it has left it, however that was done
+        # It has left the tree, however that was done.
+        (None, 62, 5, "not in this session's process tree"),
         (BASH, 135, 5, "sigwrap does not handle this call"),
-        (BASH, 72, 11, "sigwrap does not handle this use of fcntl"),  # F_GETSIG
     ],
 )
 def test_what_the_filter_hands_over_and_nobody_can_judge_is_refused_and_recorded(
     caller: Process | None, number: int, argument: int, reason: str
 ) -> None:
-    happened: list[Any] = []
+    (event, pid, payload), error = _answered(caller, number, argument)
+    assert (event, pid, payload["reason"], error) == ("call_refused", 77, reason, errno.EPERM)
+    assert payload["arguments"][:2] == ["0x5", hex(argument)]
 
-    class Recorder(Anything):
-        def record(self, event: str, pid: int, payload: dict[str, Any]) -> bool:
-            happened.append((event, pid, payload["reason"], payload["arguments"][:2]))
-            return True
 
-    class Listener(Anything):
-        def fail(self, _id: int, error: int) -> bool:
-            happened.append(error)
-            return True
+def test_a_call_of_another_abi_does_not_exist() -> None:
+    (event, _pid, payload), error = _answered(BASH, X32_BIT | 62)
+    assert (event, payload) == ("abi_refused", {"syscall_number": 62, "comm": "bash"})
+    assert error == errno.ENOSYS
 
-    class Processes(Anything):
-        def of_thread(self, _tid: int) -> Process | None:
-            return caller
 
-    mediation = _mediation(recorder=Recorder(), listener=Listener(), processes=Processes())
-    mediation.answer(Notification(1, 77, 0, number, X86_64, 0, 5, argument, 0, 0, 0, 0))
-    refused = ("call_refused", 77, reason, ["0x5", hex(argument)])
-    assert happened == [refused, errno.EPERM]
+def test_a_request_is_denied_if_sigwrap_itself_fails() -> None:
+    broken: Any = SimpleNamespace(pid=77, comm="bash")  # has nothing that a signal's judge reads
+    (event, _pid, payload), error = _answered(broken, 62)
+    assert (event, payload["answered"], error) == ("mediation_failed", False, errno.EPERM)
+    assert payload["error"].startswith("AttributeError: ")
 
 
 def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None:

@@ -13,6 +13,7 @@ import pytest
 from sigwrap.network import peers
 from sigwrap.network.peers import HostNames
 from sigwrap.policy.judge.network import packed_address
+from sigwrap.session.effects import LookUpNames
 from sigwrap.session.loop import Loop, WorkerPool
 from sigwrap.session.perform import PAUSED
 from tests.support.stand_in import session_of
@@ -32,7 +33,7 @@ class Names(HostNames):
 
     def looks_up(self, name: str) -> None:
         request: Any = SimpleNamespace(name=name)
-        if self.look_up(request, LOOPBACK) is not PAUSED:
+        if self.look_up(request, LookUpNames(LOOPBACK)) is not PAUSED:
             self.wake(request, None)
 
     def wake(self, request: Any, _names: object) -> None:

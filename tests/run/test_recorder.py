@@ -32,8 +32,9 @@ class Ending:
         self.will_end: list[LimitReached] = []  # while a request is denied for it
         self.ends: list[LimitReached] = []
         run = SimpleNamespace(will_end=self.will_end.append)
-        ending = SimpleNamespace(run=run)
-        self.session: Any = session_of(log_is_full=self.ends.append, ending=ending)
+        ending = SimpleNamespace(run=run, on=self.ends.append)
+        loop = SimpleNamespace(call_in=lambda _seconds, call, *words: call(*words))
+        self.session: Any = session_of(loop=loop, ending=ending)
 
 
 def recorder(folder: Path, said: list[str], *, ends_run: bool) -> Recorder:

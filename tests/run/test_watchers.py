@@ -25,16 +25,14 @@ class Session:
             session_of(
                 policy=engine("defaults: {command: allow, signal: allow}\n").policy,
                 plan=SimpleNamespace(profile=None),
-                agent_signals=SimpleNamespace(
-                    send=lambda *words: self._note("sent", *words),
-                    note=lambda *words: self._note("noted", *words),
-                ),
-                loop=SimpleNamespace(call_at=lambda _deadline_s, call: self.later.append(call)),
+                agent_signals=SimpleNamespace(send=self._send),
+                loop=SimpleNamespace(call_in=lambda _seconds, call: self.later.append(call)),
                 is_inside=lambda pid: pid == 7,
             )
         )
 
-    def _note(self, how: str, signal: AgentSignal, source: str, reason: str) -> None:
+    def _send(self, signal: AgentSignal, source: str, reason: str, *, escalates: bool) -> None:
+        how = "sent" if escalates else "noted"
         self.sent.append((f"{how} {signal.name} {source}", reason))
 
     def happened(self, event: str, **payload: Any) -> list[tuple[str, str]]:
@@ -55,6 +53,15 @@ def test_a_shadow_is_sent_once_and_the_last_one_says_so(monkeypatch: pytest.Monk
         for expected in ([found] if number <= 100 else [], []):
             shadow = {"path": f"/x/{number}", "shadows": "/bin/ls"}
             assert session.happened("exec_allowed", **shadow) == expected
+
+
+def test_a_shadow_counts_whether_allowed_or_denied(monkeypatch: pytest.MonkeyPatch) -> None:
+    shadow = {"path": "./ls", "shadows": "/bin/ls"}
+    for event in ("exec_allowed", "exec_denied"):
+        sent = [("noted SIGTRUST trust.path_shadow", "./ls shadows /bin/ls")]
+        assert Session(monkeypatch).happened(event, **shadow) == sent
+    assert Session(monkeypatch).happened("exec_allowed", path="/bin/ls") == []
+    assert Session(monkeypatch).happened("process_exited", **shadow) == []
 
 
 def test_an_attempt_is_sent_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,6 @@ BUILT_IN: dict[str, tuple[str, Callable[[Payload], bool]]] = {
         ("everybody", "unresolved", "group", "terminal"), ("signal_blocked", has_no_target)
     ),
     "stub": ("signal_sent", lambda each: "external" not in types(each)),
-    "owner": ("signal_sent", lambda each: has_no_target(each) and each["syscall"] not in SENDS),
     "parent": (
         "signal_sent",
         lambda each: "ancestors" in types(each) and each["syscall"] not in SENDS,

@@ -13,7 +13,7 @@ from sigwrap.cli.main import main
 from sigwrap.exec import handler, verify
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts
-from sigwrap.exec.look import Seen
+from sigwrap.exec.handler import Seen
 from sigwrap.session.lineage import Process
 
 
