@@ -249,12 +249,15 @@ def duplicate_socket(tid: int, fd: int) -> int:
 
 
 def can_duplicate() -> bool:
-    """Return whether pidfd_getfd works: Docker's default profile requires CAP_SYS_PTRACE for it."""
-    try:
-        with open(os.devnull, "rb") as null:
+    """Return whether pidfd_getfd works: Docker's default profile requires CAP_SYS_PTRACE for it.
+
+    Also for a kernel before Linux 5.6, which lacks openat2 too: the launch tells that.
+    """
+    with open(os.devnull, "rb") as null:
+        try:
             os.close(_duplicate(os.getpid(), null.fileno()))
-    except OSError:
-        return False
+        except OSError as refusal:
+            return refusal.errno == errno.ENOSYS
     return True
 
 

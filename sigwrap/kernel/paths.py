@@ -20,7 +20,6 @@ import stat
 import struct
 
 from sigwrap.bare import NamedTuple
-from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import (
     AT_EMPTY_PATH,
@@ -129,14 +128,6 @@ def demand_openat2() -> None:
     how = _FOLLOWED.waiting
     refused = "the kernel refused openat2(2)"
     os.close(syscall(refused, _SYS_OPENAT2, AT_FDCWD, b"/", how, len(how)))
-
-
-def has_openat2() -> bool:
-    try:
-        demand_openat2()
-    except KernelError:
-        return False
-    return True
 
 
 def refuse_magic_links(path: str) -> None:

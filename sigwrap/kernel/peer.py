@@ -17,6 +17,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from sigwrap.bare import NamedTuple, socket
 from sigwrap.kernel import procfs
@@ -345,8 +346,7 @@ def owner_of(local: tuple[str, int], remote: tuple[str, int]) -> Owner | None:
 # server there, and give its own answers.
 
 _LISTENS_HEX = b"0A"  # TCP_LISTEN
-_READ_BYTES = 1 << 16
-_MOST_BYTES = 8 << 20  # of the table; its listeners come first
+_MOST_LISTENERS = 50_000
 
 
 class ListenerCheck:
@@ -417,31 +417,20 @@ def _listeners(address: str, port: int) -> list[Owner]:
 
 
 def _listed(table: str, port: int) -> Iterator[tuple[bytes, Owner]]:
+    """Read only the listeners, which come first: there may be a million connections."""
     end = b":%04X" % port
-    for line in _lines(f"/proc/self/net/{table}"):
-        fields = line.split()
-        if len(fields) < 10 or not fields[0].endswith(b":"):
-            continue  # the heading
-        if fields[3] != _LISTENS_HEX:
-            return
-        if fields[1].endswith(end):
-            yield fields[1].removesuffix(end), Owner(int(fields[7]), int(fields[9]))
-
-
-def _lines(path: str) -> Iterator[bytes]:
-    """Read only as far as the caller iterates: there may be a million connections."""
     try:
-        fd = procfs.open_file(path)
+        file = os.fdopen(procfs.open_file(f"/proc/self/net/{table}"), "rb")
     except OSError:
         return
-    try:
-        rest, total = b"", 0
-        while total < _MOST_BYTES and (data := os.read(fd, _READ_BYTES)):
-            total += len(data)
-            *lines, rest = (rest + data).split(b"\n")
-            yield from lines
-    finally:
-        os.close(fd)
+    with file:
+        next(file, b"")  # the heading
+        for line in islice(file, _MOST_LISTENERS):
+            fields = line.split()
+            if fields[3] != _LISTENS_HEX:
+                return
+            if fields[1].endswith(end):
+                yield fields[1].removesuffix(end), Owner(int(fields[7]), int(fields[9]))
 
 
 def _shown(family: int, address: str) -> bytes:

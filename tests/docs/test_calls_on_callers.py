@@ -92,7 +92,6 @@ OWN = {
 OWN_CALLS = {  # in modules that also call callers' objects
     *((call, "network/duplicate.py") for call in ("prctl", "capset", "setgroups")),
     *((call, "network/duplicate.py") for call in ("setresgid", "setresuid")),
-    ("read", "kernel/peer.py"),  # /proc
     ("read", "kernel/signals.py"),
     ("fstat", "kernel/descriptors.py"),
     ("close_range", "kernel/descriptors.py"),
