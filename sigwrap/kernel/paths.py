@@ -422,12 +422,11 @@ class _Walk:
             self._may_search = self._may_search and self._caller.may_search(self._here)
             if self._way is not None and not _all_users_search(self._state(self._here).mode):
                 self._way.append(Passed(os.dup(self._here)))
-            if part == b".":
-                self._must_be_folder()
-                continue
-            if part == b"..":
-                self._must_be_folder()
-                if self._state(self._here).inode != self._state(self._root).inode:
+            if part in (b".", b".."):
+                here = self._state(self._here)
+                if not stat.S_ISDIR(here.mode):
+                    raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+                if part == b".." and here.inode != self._state(self._root).inode:
                     self._move(self._caller.open_part(self._here, b".."))
                 continue
             found = self._caller.open_part(self._here, part)
@@ -462,10 +461,6 @@ class _Walk:
         if target.startswith(b"/"):
             self._move(os.dup(self._root))
         return _parts(target)
-
-    def _must_be_folder(self) -> None:
-        if not stat.S_ISDIR(self._state(self._here).mode):
-            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
     def _state(self, fd: int) -> State:
         return self._caller.state_of(fd)
