@@ -35,7 +35,7 @@ from sigwrap.kernel.file_state import (
     lies_on_a_disk,
     magic_of,
     place_of,
-    told_state,
+    read_state,
 )
 from sigwrap.kernel.libc import last_failure, libc, raw_syscall, syscall
 from sigwrap.machine import NUMBERS
@@ -104,10 +104,10 @@ def our_view() -> OurView:
 
 
 def path_of(fd: int) -> str:
-    return told_link(f"/proc/self/fd/{fd}")
+    return link_target(f"/proc/self/fd/{fd}")
 
 
-def told_link(path: str) -> str:
+def link_target(path: str) -> str:
     """Return the target of a procfs link, empty if it is longer than PATH_MAX.
 
     Such a file can still be reached, from a folder nearby.
@@ -295,7 +295,7 @@ class Caller:
         return self._state(fd, AT_STATX_DONT_SYNC)
 
     def _state(self, fd: int, sync: int) -> State:
-        return told_state(
+        return read_state(
             ask(fd, b"", AT_EMPTY_PATH | sync, STATX_BASIC_STATS | self._mounts.id_bit)
         )
 
@@ -356,7 +356,7 @@ class Caller:
         flags, mask = AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS | self._mounts.id_bit
         found = ask(folder, b"", flags, mask)
         uid, gid = OWNER.unpack_from(found)
-        state = told_state(found)
+        state = read_state(found)
         mode = state.mode
         if _all_users_search(mode):
             return True
