@@ -66,7 +66,7 @@ def send(pidfd: int, number: int, *, sender_pid: int, sender_uid: int, info: byt
     syscall("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, pidfd, number, buffer, 0)
 
 
-def require() -> None:
+def require_pidfds() -> None:
     """Raise NoInterception if there are no pidfds."""
     try:
         os.close(os.pidfd_open(os.getpid()))
@@ -86,7 +86,7 @@ def open_thread(tid: int) -> int:
         return os.pidfd_open(tid)
 
 
-def target_of(tid: int, fd: int) -> tuple[int, bool] | None:
+def pidfd_target(tid: int, fd: int) -> tuple[int, bool] | None:
     """Return the pid or tid of another thread's pidfd, and whether it is for a single thread.
 
     The number is -1 once the process has ended. None if it is no pidfd, or cannot be read.
