@@ -50,8 +50,6 @@ _fstatfs = libc["fstatfs"]
 _fstatfs.argtypes = (ctypes.c_int, ctypes.c_void_p)
 _KIND = struct.Struct("<q")
 
-Mount = tuple[int, bytes]  # its id, and its type
-
 _first_devices: frozenset[bytes] = frozenset()  # of local file systems, when the session began
 
 
@@ -93,10 +91,7 @@ def magic_of(fd: int) -> int:
 
 def lies_on_a_disk(fd: int) -> bool:
     """Return whether a file is on a disk or in memory. This asks its file system."""
-    try:
-        return magic_of(fd) in _LOCAL_MAGIC
-    except OSError:
-        return False
+    return _has_magic(fd, _LOCAL_MAGIC)
 
 
 def sets_times_at_once(fd: int) -> bool:
@@ -104,11 +99,14 @@ def sets_times_at_once(fd: int) -> bool:
 
     A network file system sets them later, by the clock of its server.
     """
+    return _has_magic(fd, _LOCAL_MAGIC | {_OVERLAY_MAGIC})
+
+
+def _has_magic(fd: int, among: frozenset[int]) -> bool:
     try:
-        magic = magic_of(fd)
+        return magic_of(fd) in among
     except OSError:
         return False
-    return magic in _LOCAL_MAGIC or magic == _OVERLAY_MAGIC
 
 
 def file_system_of(fd: int) -> tuple[str, bool]:
@@ -149,9 +147,9 @@ def _mount_of(holder: int, fd: int) -> int | None:
     return None if number is None else int(number)
 
 
-def _listed() -> list[Mount]:
-    """Return all mounts; none before Linux 6.8, or if a container's seccomp filter refuses."""
-    found: list[Mount] = []
+def _listed() -> list[tuple[int, bytes]]:
+    """Return the ids and types of all mounts; none before Linux 6.8, or if a container refuses."""
+    found: list[tuple[int, bytes]] = []
     buffer = ctypes.create_string_buffer(_MAX_BYTES)
     last = 0
     while ids := _ids_after(last):
@@ -159,7 +157,9 @@ def _listed() -> list[Mount]:
         for number in ids:
             request = _REQUEST.pack(_REQUEST.size, 0, number, _TYPE)
             if _ask_mount(_SYS_STATMOUNT, request, ctypes.addressof(buffer), _MAX_BYTES, 0) == 0:
-                found.append((number, _string(buffer, _TYPE_AT)))
+                data = buffer.raw
+                start = _STRINGS_AT + _TYPE_AT.unpack_from(data)[0]
+                found.append((number, data[start : data.index(b"\0", start)]))
     return found
 
 
@@ -168,12 +168,6 @@ def _ids_after(last: int) -> list[int]:
     request = _REQUEST.pack(_REQUEST.size, 0, _THE_ROOT, last)
     count = _ask_mount(_SYS_LISTMOUNT, request, ctypes.addressof(ids), _LISTED_AT_ONCE, 0)
     return list(ids[: max(0, count)])
-
-
-def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> bytes:
-    start = _STRINGS_AT + position.unpack_from(buffer)[0]
-    data = buffer.raw
-    return data[start : data.index(b"\0", start)]
 
 
 def _mountinfo(pid: int | str) -> list[Told]:
