@@ -24,7 +24,7 @@ from sigwrap.kernel.descriptors import duplicate_socket, let_go
 from sigwrap.kernel.file_state import Born, Inode, born_at, kind_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
-from sigwrap.kernel.peer import SHOW_FILE, Named, file_of, named, told_of
+from sigwrap.kernel.peer import Named, file_of, is_there, named
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import duplicate
 from sigwrap.network.judge import Aim, OutOfRules
@@ -373,4 +373,4 @@ class OwnServers:
 
     def has_name(self, name: str, kind: int) -> bool:
         server = self._servers.get((name, kind))
-        return server is not None and told_of(server, SHOW_FILE) is not None
+        return server is not None and is_there(server)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from sigwrap.bare import TYPE_CHECKING, socket
 from sigwrap.kernel import peer, procfs
 from sigwrap.kernel.file_state import inode_of
-from sigwrap.kernel.peer import PEER, SHOW_PEER, named, number_of, told_of
+from sigwrap.kernel.peer import number_of
 from sigwrap.network import duplicate
 from sigwrap.network.look import OwnServers, SocketFacts
 from sigwrap.policy.judge.network import Endpoint, packed_address
@@ -163,6 +163,5 @@ class Listeners:
         return self._own_servers.has_name(name, looked.kind.type)
 
     def _caller_of(self, accepted: socket.socket) -> int:
-        told = told_of(named(accepted.fileno()), SHOW_PEER)
-        number = int.from_bytes((told or {}).get(PEER, b""), "little")
+        number = peer.peer_of(number_of(accepted.fileno()))
         return self._being_made.pop(number, 0) or self._made.pop(number, 0)

@@ -92,7 +92,6 @@ OWN = {
 OWN_CALLS = {  # in modules that also call callers' objects
     *((call, "network/duplicate.py") for call in ("prctl", "capset", "setgroups")),
     *((call, "network/duplicate.py") for call in ("setresgid", "setresuid")),
-    ("read", "kernel/peer.py"),  # /proc
     ("TIOCSPGRP", "front/terminal.py"),  # in the front process, as the next two
     ("ioctl _TIOCGEXCL", "front/terminal.py"),
     ("ioctl TIOCNXCL", "front/terminal.py"),
