@@ -123,5 +123,5 @@ endurance: $(STAMP)
 	$(BIN)/python -m tests.endurance.endurance --minutes $(MINUTES) --write $(ARGS)
 
 clean:
-	rm -rf $(VENV) dist .work bench.json sigwrap/linux/execs/*.abi3.so $(SHIPPED) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist .work bench.json sigwrap/exec/*.abi3.so $(SHIPPED) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,13 +24,13 @@ _MODULES = (
 )
 # Of these, what few runs import: it is packed, as everything else is.
 _SELDOM = (
-    *("front/notifier", "join", "control/activation", "approve/control_client"),
-    *("control/remote_poll", "control/remote_steps", "control/remote_switch"),
+    *("join", "control/activation", "approve/control_client"),
+    *("control/remote_poll", "control/remote_switch"),
     *("log/catalog", "log/maintenance", "log/reader", "log/shared_log"),
     # Under a policy of the user's own, and those that have limits.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
     *("policy/language/shapes", "policy/language/lint", "policy/language/yaml_text"),
-    *("control/usage", "control/usage_limits", "control/usage_watch"),
+    *("control/usage", "control/usage_limits"),
 )
 _OTHER_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"

@@ -1,6 +1,5 @@
 """sigwrap: run a command under supervision.
 
-__main__      starts the role that argv[0] names
 early         lets an interrupt end a starting sigwrap, and checks for memory
 quick_import  imports our own modules without searching sys.path
 isolation     keeps variables and the current folder from choosing imports

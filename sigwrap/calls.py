@@ -11,7 +11,7 @@ import errno
 from collections.abc import Iterable, Mapping
 
 from sigwrap.bare import Any, Enum, NamedTuple
-from sigwrap.machine import IS_AARCH64, numbers_of
+from sigwrap.machine import IS_AARCH64, NUMBERS_BY_ARCH, numbers_of
 
 X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64
 I386 = 0x40000003  # AUDIT_ARCH_I386, which a 64-bit program reaches through int 0x80
@@ -218,48 +218,46 @@ _CHANGES = "changes directory entries or a file's size"
 
 _EVENTS_OF_OTHERS = AnyOf((NonZero((1,)), WithBits(4, PERF_FLAG_PID_CGROUP)))
 
+
+def _call(
+    name: str,
+    family: Family,
+    handed_over: Condition,
+    meaning: str,
+    under: Under = Under.EVERY_POLICY,
+) -> Call:
+    x86_64, i386, aarch64 = NUMBERS_BY_ARCH[name]
+    return Call(name, x86_64, i386, aarch64, family, handed_over, meaning, under)
+
+
 TABLE: tuple[Call, ...] = (
     # These rows come first: the filter takes the first row of a call.
     *(
-        Call(name, x86_64, i386, aarch64, Family.NONE, condition, meaning, under=Under.NO_TRACING)
-        for name, x86_64, i386, aarch64, condition, meaning in (
-            ("ptrace", 101, 26, 117, Never(errno.EPERM), "traces a process"),
-            ("process_vm_readv", 310, 347, 270, Never(errno.EPERM), _USES_MEMORY),
-            ("process_vm_writev", 311, 348, 271, Never(errno.EPERM), _USES_MEMORY),
+        _call(name, Family.NONE, condition, meaning, under=Under.NO_TRACING)
+        for name, condition, meaning in (
+            ("ptrace", Never(errno.EPERM), "traces a process"),
+            ("process_vm_readv", Never(errno.EPERM), _USES_MEMORY),
+            ("process_vm_writev", Never(errno.EPERM), _USES_MEMORY),
             (
                 "perf_event_open",
-                298,
-                336,
-                241,
                 Refused(_EVENTS_OF_OTHERS.conditions),
                 "watches a process, can signal it",
             ),
         )
     ),
-    Call("execve", 59, 11, 221, Family.EXEC, Always(), "runs a program"),
-    Call("execveat", 322, 358, 281, Family.EXEC, Always(), "runs a program"),
+    _call("execve", Family.EXEC, Always(), "runs a program"),
+    _call("execveat", Family.EXEC, Always(), "runs a program"),
     # After a mount, memory of a process may be a file that another process serves.
-    Call("mount", 165, 21, 40, Family.MOUNT, Always(), _MOUNTS),
-    Call("fsmount", 432, 432, 432, Family.MOUNT, Always(), _MOUNTS),
-    Call("kill", 62, 37, 129, Family.SIGNAL, OfSignal(1), _SIGNALS),
-    Call("tkill", 200, 238, 130, Family.SIGNAL, OfSignal(1), _SIGNALS),
-    Call("tgkill", 234, 270, 131, Family.SIGNAL, OfSignal(2), _SIGNALS),
-    Call("rt_sigqueueinfo", 129, 178, 138, Family.SIGNAL, OfSignal(1), _SIGNALS),
-    Call("rt_tgsigqueueinfo", 297, 335, 240, Family.SIGNAL, OfSignal(2), _SIGNALS),
-    Call(
-        "pidfd_send_signal",
-        424,
-        424,
-        424,
-        Family.SIGNAL,
-        OfSignal(1),
-        _SIGNALS,
-    ),
-    Call(
+    _call("mount", Family.MOUNT, Always(), _MOUNTS),
+    _call("fsmount", Family.MOUNT, Always(), _MOUNTS),
+    _call("kill", Family.SIGNAL, OfSignal(1), _SIGNALS),
+    _call("tkill", Family.SIGNAL, OfSignal(1), _SIGNALS),
+    _call("tgkill", Family.SIGNAL, OfSignal(2), _SIGNALS),
+    _call("rt_sigqueueinfo", Family.SIGNAL, OfSignal(1), _SIGNALS),
+    _call("rt_tgsigqueueinfo", Family.SIGNAL, OfSignal(2), _SIGNALS),
+    _call("pidfd_send_signal", Family.SIGNAL, OfSignal(1), _SIGNALS),
+    _call(
         "ptrace",
-        101,
-        26,
-        117,
         Family.SIGNAL,
         # Only a tracee that was seized can run on after an exec, without a stop.
         OneOf(
@@ -273,56 +271,23 @@ TABLE: tuple[Call, ...] = (
         ),
         "traces or kills a process; judged as tracing. Debuggers fall back to `PTRACE_ATTACH`",
     ),
-    Call(
-        "process_vm_readv",
-        310,
-        347,
-        270,
-        Family.SIGNAL,
-        NonZero((0,)),
-        f"{_USES_MEMORY}; judged as tracing",
-    ),
-    Call(
-        "process_vm_writev",
-        311,
-        348,
-        271,
-        Family.SIGNAL,
-        NonZero((0,)),
-        f"{_USES_MEMORY}; judged as tracing",
-    ),
-    Call(
-        "pidfd_getfd",
-        438,
-        438,
-        438,
-        Family.NONE,
-        Never(errno.EPERM),
-        "copies a descriptor of a process",
-    ),
-    Call(
+    _call("process_vm_readv", Family.SIGNAL, NonZero((0,)), f"{_USES_MEMORY}; judged as tracing"),
+    _call("process_vm_writev", Family.SIGNAL, NonZero((0,)), f"{_USES_MEMORY}; judged as tracing"),
+    _call("pidfd_getfd", Family.NONE, Never(errno.EPERM), "copies a descriptor of a process"),
+    _call(
         "perf_event_open",
-        298,
-        336,
-        241,
         Family.SIGNAL,
         _EVENTS_OF_OTHERS,
         "watches a process, can signal it; judged as tracing",
     ),
-    Call(
+    _call(
         "prlimit64",
-        302,
-        340,
-        261,
         Family.SIGNAL,
         NonZero(numbers=(0,), pointers=(2,)),  # another process, and new limits
         "sets limits of another process; judged as SIGKILL",
     ),
-    Call(
+    _call(
         "setpriority",
-        141,
-        97,
-        140,
         Family.SIGNAL,
         OneOf(
             0,
@@ -331,11 +296,8 @@ TABLE: tuple[Call, ...] = (
         ),
         f"priority; {_SLOWS}",
     ),
-    Call(
+    _call(
         "ioprio_set",
-        251,
-        289,
-        30,
         Family.SIGNAL,
         OneOf(
             0,
@@ -345,42 +307,30 @@ TABLE: tuple[Call, ...] = (
         f"priority; {_SLOWS}",
     ),
     *(
-        Call(name, x86_64, i386, aarch64, Family.SIGNAL, NonZero((0,)), f"{meaning}; {_SLOWS}")
-        for name, x86_64, i386, aarch64, meaning in (
-            ("sched_setparam", 142, 154, 118, "scheduling"),
-            ("sched_setscheduler", 144, 156, 119, "scheduling"),
-            ("sched_setattr", 314, 351, 274, "scheduling"),
-            ("sched_setaffinity", 203, 241, 122, "scheduling"),
-            ("migrate_pages", 256, 294, 238, "moves memory between NUMA nodes"),
-            ("move_pages", 279, 317, 239, "moves memory between NUMA nodes"),
-        )
+        _call(name, Family.SIGNAL, NonZero((0,)), f"scheduling; {_SLOWS}")
+        for name in ("sched_setparam", "sched_setscheduler", "sched_setattr", "sched_setaffinity")
     ),
-    Call(
+    *(
+        _call(name, Family.SIGNAL, NonZero((0,)), f"moves memory between NUMA nodes; {_SLOWS}")
+        for name in ("migrate_pages", "move_pages")
+    ),
+    _call(
         "process_madvise",
-        440,
-        440,
-        440,
         Family.NONE,
         # A negative number is the caller itself, Linux 6.15.
         Refused((WithoutBits(0, NEGATIVE),)),
         "slows a process by page-out advice",
     ),
-    Call(
+    _call(
         "setpgid",
-        109,
-        57,
-        154,
         Family.SIGNAL,
         NonZero((1,)),
         "joins a process group; groups from outside this session are denied",
     ),
-    Call("fcntl", 72, 55, 25, Family.SIGNAL, _OWNERS, _OWNER_MEANING),
-    Call("fcntl64", None, 221, None, Family.SIGNAL, _OWNERS, _OWNER_MEANING),
-    Call(
+    _call("fcntl", Family.SIGNAL, _OWNERS, _OWNER_MEANING),
+    _call("fcntl64", Family.SIGNAL, _OWNERS, _OWNER_MEANING),
+    _call(
         "ioctl",
-        16,
-        54,
-        29,
         Family.SIGNAL,
         OneOf(
             1,
@@ -410,31 +360,22 @@ TABLE: tuple[Call, ...] = (
         "signals of descriptors, as with fcntl; a terminal's foreground group or session; the "
         "refused ones type into or take over terminals, freeze file systems, or delay readers",
     ),
-    Call(
+    _call(
         "prctl",
-        157,
-        172,
-        167,
         Family.NONE,
         # An orphan's memory layout identifies its parent, so no process may change its own.
         OneOf(0, {}, refused={"PR_SET_MM": PR_SET_MM}),
         "changes the memory layout by which sigwrap recognizes orphans",
     ),
-    Call("vhangup", 153, 111, 58, Family.NONE, Never(errno.EPERM), "ends all users of a terminal"),
-    Call(
+    _call("vhangup", Family.NONE, Never(errno.EPERM), "ends all users of a terminal"),
+    _call(
         "keyctl",
-        250,
-        288,
-        219,
         Family.NONE,
         OneOf(0, {}, refused={"KEYCTL_SESSION_TO_PARENT": KEYCTL_SESSION_TO_PARENT}),
         "changes the parent's keyring; the parent may be sigwrap",
     ),
-    Call(
+    _call(
         "bpf",
-        321,
-        357,
-        280,
         Family.NONE,
         OneOf(
             0,
@@ -446,66 +387,42 @@ TABLE: tuple[Call, ...] = (
         ),
         "runs a program in every process, which can signal it",
     ),
-    Call(
+    _call(
         "fanotify_init",
-        300,
-        338,
-        262,
         Family.NONE,
         Refused((WithBits(0, FAN_CLASSES_THAT_DECIDE),)),
         "makes every opener of a file wait for the caller",
     ),
-    Call(
+    _call(
         "userfaultfd",
-        323,
-        374,
-        282,
         Family.NONE,
         Refused((WithoutBits(0, UFFD_USER_MODE_ONLY),)),
         "makes every reader of the caller's memory wait for the caller",
     ),
-    Call("reboot", 169, 88, 142, Family.NONE, Never(errno.EPERM), "restarts the machine"),
-    Call("kexec_load", 246, 283, 104, Family.NONE, Never(errno.EPERM), "restarts the machine"),
-    Call(
-        "kexec_file_load", 320, None, 294, Family.NONE, Never(errno.EPERM), "restarts the machine"
-    ),
-    Call(
+    _call("reboot", Family.NONE, Never(errno.EPERM), "restarts the machine"),
+    _call("kexec_load", Family.NONE, Never(errno.EPERM), "restarts the machine"),
+    _call("kexec_file_load", Family.NONE, Never(errno.EPERM), "restarts the machine"),
+    _call(
         "setns",
-        308,
-        346,
-        268,
         Family.NONE,
         # In another pid namespace a process would leave the tree: an orphan there becomes a child
         # of that namespace's init. 0 stands for any type of descriptor.
         Refused((WithBits(1, CLONE_NEWPID | CLONE_NEWUSER), WithoutBits(1, 0xFFFFFFFF))),
         "joins a pid or user namespace, where a process would leave the tree",
     ),
-    Call(
+    _call(
         "open_by_handle_at",
-        304,
-        342,
-        265,
         Family.NONE,
         OneOf(0, {}, refused={"FD_NSFS_ROOT": FD_NSFS_ROOT}),
         "opens any namespace, past Landlock",
     ),
-    Call("fork", 57, 2, None, Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
-    Call("vfork", 58, 190, None, Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
-    Call(
-        "clone",
-        56,
-        120,
-        220,
-        Family.FORK,
-        WithoutBits(0, CLONE_THREAD),
-        "makes a process",
-        under=Under.AT_FORK,
+    _call("fork", Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
+    _call("vfork", Family.FORK, Always(), "makes a process", under=Under.AT_FORK),
+    _call(
+        "clone", Family.FORK, WithoutBits(0, CLONE_THREAD), "makes a process", under=Under.AT_FORK
     ),
-    Call(
+    _call(
         "clone3",
-        435,
-        435,
-        435,
         Family.FORK,
         # Its flags are in memory, where another thread can change them after the check. C libraries
         # then fall back to clone, as on an old kernel.
@@ -514,61 +431,32 @@ TABLE: tuple[Call, ...] = (
         under=Under.AT_FORK,
     ),
     *(
-        Call(name, x86_64, i386, aarch64, Family.FILE, condition, meaning, under=Under.FILE_AUDIT)
-        for name, x86_64, i386, aarch64, condition, meaning in (
-            (
-                "open",
-                2,
-                5,
-                None,
-                WithBits(1, O_CHANGES),
-                "opens a file",
-            ),
-            ("openat", 257, 295, 56, WithBits(2, O_CHANGES), "opens a file"),
-            ("openat2", 437, 437, 437, Always(), "opens a file"),
-            ("creat", 85, 8, None, Always(), _CHANGES),
-            ("truncate", 76, 92, 45, Always(), _CHANGES),
-            ("truncate64", None, 193, None, Always(), _CHANGES),
-            ("unlink", 87, 10, None, Always(), _CHANGES),
-            ("unlinkat", 263, 301, 35, Always(), _CHANGES),
-            ("rmdir", 84, 40, None, Always(), _CHANGES),
-            ("rename", 82, 38, None, Always(), _CHANGES),
-            ("renameat", 264, 302, 38, Always(), _CHANGES),
-            ("renameat2", 316, 353, 276, Always(), _CHANGES),
-            ("mkdir", 83, 39, None, Always(), _CHANGES),
-            ("mkdirat", 258, 296, 34, Always(), _CHANGES),
-            ("link", 86, 9, None, Always(), _CHANGES),
-            ("linkat", 265, 303, 37, Always(), _CHANGES),
-            ("symlink", 88, 83, None, Always(), _CHANGES),
-            ("symlinkat", 266, 304, 36, Always(), _CHANGES),
-            ("mknod", 133, 14, None, Always(), _CHANGES),
-            ("mknodat", 259, 297, 33, Always(), _CHANGES),
-            # With network_rules the row below replaces this one and refuses the call.
-            (
-                "io_uring_setup",
-                425,
-                425,
-                425,
-                Always(),
-                "makes a queue that can open files",
-            ),
+        _call(name, Family.FILE, condition, "opens a file", under=Under.FILE_AUDIT)
+        for name, condition in (
+            ("open", WithBits(1, O_CHANGES)),
+            ("openat", WithBits(2, O_CHANGES)),
+            ("openat2", Always()),
         )
     ),
-    Call(
-        "connect",
-        42,
-        362,
-        203,
-        Family.NETWORK,
-        Always(),
-        "connects a socket",
-        under=Under.NETWORK_RULES,
+    *(
+        _call(name, Family.FILE, Always(), _CHANGES, under=Under.FILE_AUDIT)
+        for name in (
+            *("creat", "truncate", "truncate64", "unlink", "unlinkat", "rmdir", "rename"),
+            *("renameat", "renameat2", "mkdir", "mkdirat", "link", "linkat", "symlink"),
+            *("symlinkat", "mknod", "mknodat"),
+        )
     ),
-    Call(
+    # With network_rules the row below replaces this one and refuses the call.
+    _call(
+        "io_uring_setup",
+        Family.FILE,
+        Always(),
+        "makes a queue that can open files",
+        under=Under.FILE_AUDIT,
+    ),
+    _call("connect", Family.NETWORK, Always(), "connects a socket", under=Under.NETWORK_RULES),
+    _call(
         "sendto",
-        44,
-        369,
-        206,
         Family.NETWORK,
         NonZero(numbers=(), pointers=(4,)),
         "sends a datagram to an address",
@@ -577,40 +465,28 @@ TABLE: tuple[Call, ...] = (
     # The address is in memory, where the filter cannot see it. So it hands over all of these calls,
     # or none.
     *(
-        Call(
+        _call(
             name,
-            x86_64,
-            i386,
-            aarch64,
             Family.NETWORK,
             Always(),
             "sends, perhaps to an address",
             under=Under.DATAGRAM_RULES,
         )
-        for name, x86_64, i386, aarch64 in (("sendmsg", 46, 370, 211), ("sendmmsg", 307, 345, 269))
+        for name in ("sendmsg", "sendmmsg")
     ),
     *(
-        Call(
+        _call(
             name,
-            x86_64,
-            i386,
-            aarch64,
             Family.NETWORK,
             # The errno is that of a system without TCP fast open.
             Refused((WithBits(flags_at, MSG_FASTOPEN),), errno.EOPNOTSUPP),
             "connects a socket",
             under=Under.NETWORK_RULES,
         )
-        for name, x86_64, i386, aarch64, flags_at in (
-            ("sendmsg", 46, 370, 211, 2),
-            ("sendmmsg", 307, 345, 269, 3),
-        )
+        for name, flags_at in (("sendmsg", 2), ("sendmmsg", 3))
     ),
-    Call(
+    _call(
         "socket",
-        41,
-        359,
-        198,
         Family.NETWORK,
         OfOtherSockets(
             families=(AF_UNIX, AF_NETLINK, AF_ALG),
@@ -629,11 +505,8 @@ TABLE: tuple[Call, ...] = (
         "makes a socket",
         under=Under.NETWORK_RULES,
     ),
-    Call(
+    _call(
         "setsockopt",
-        54,
-        366,
-        208,
         Family.NETWORK,
         Refused(
             (
@@ -644,32 +517,22 @@ TABLE: tuple[Call, ...] = (
         "routes packets over other hosts",
         under=Under.NETWORK_RULES,
     ),
-    Call(
+    _call(
         "io_uring_setup",
-        425,
-        425,
-        425,
         Family.NETWORK,
         Always(),
         "makes a queue that connects without a call; refused with an event",
         under=Under.NETWORK_RULES,
     ),
-    Call(
-        # The queue may be inherited.
+    _call(  # The queue may be inherited.
         "io_uring_enter",
-        426,
-        426,
-        426,
         Family.NETWORK,
         Never(errno.EPERM),
         "uses an inherited queue",
         under=Under.NETWORK_RULES,
     ),
-    Call(
+    _call(
         "socketcall",
-        None,
-        102,
-        None,
         Family.NETWORK,
         OneOf(
             0,
@@ -685,16 +548,7 @@ TABLE: tuple[Call, ...] = (
         "the i386 form of the calls above",
         under=Under.NETWORK_RULES,
     ),
-    Call(
-        "listen",
-        50,
-        363,
-        201,
-        Family.NETWORK,
-        Always(),
-        "listens on a socket",
-        under=Under.NETWORK_RULES,
-    ),
+    _call("listen", Family.NETWORK, Always(), "listens on a socket", under=Under.NETWORK_RULES),
 )
 
 

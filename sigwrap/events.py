@@ -141,7 +141,8 @@ _FILE_FIELDS = (
 
 def _types() -> tuple[EventType, ...]:
     def event(name: str, meaning: str, *fields: str, version: int = 1) -> EventType:
-        return EventType(name=name, version=version, meaning=meaning, fields=fields)
+        """`fields`: texts with one or more names."""
+        return EventType(name, version, meaning, tuple(" ".join(fields).split()))
 
     return (
         event(
@@ -152,32 +153,10 @@ def _types() -> tuple[EventType, ...]:
             "`environment_removed`: variables withheld from the command. `daemons_outside`: the "
             "agent's daemons that ran before. `kind`: `hook` for a log of hooks, which has no "
             "end",
-            "kind",
-            "session_id",
-            "name",
-            "joined",
-            "inside",
-            "command",
-            "command_pid",
-            "cwd",
-            "user",
-            "uid",
-            "host",
-            "sigwrap",
-            "kernel",
-            "machine",
-            "policy",
-            "profile",
-            "policy_sources",
-            "policy_variables",
-            "policy_digest",
-            "judgement",  # version of the judging; another one may decide differently
-            "grace_s",
-            "capabilities",
-            "missing",
-            "keyed",
-            "environment_removed",
-            "preset",
+            # `judgement`: version of the judging; another one may decide differently
+            "kind session_id name joined inside command command_pid cwd user uid host sigwrap",
+            "kernel machine policy profile policy_sources policy_variables policy_digest",
+            "judgement grace_s capabilities missing keyed environment_removed preset",
             "daemons_outside",
             version=2,
         ),
@@ -188,53 +167,35 @@ def _types() -> tuple[EventType, ...]:
             "exec_redirected",
             "another command ran instead",
             *EXEC_FIELDS,
-            "replacement",
-            "replacement_argv",
-            "replacement_env",
-            "via",
-            "record",
+            "replacement replacement_argv replacement_env via record",
         ),
         event(
             "exec_waiting",
             "an exec needs approval. Until the answer its process runs sigwrap-stub, which then "
             "makes the same exec",
-            "path",
-            "rule_name",
+            "path rule_name",
         ),
         event(
             "io_recorded",
             "bytes that a recorded command reads or writes, logged before sigwrap passes them on",
-            "stream",
-            "offset",
-            "size",
-            "text",
-            "base64",  # if it is not text
+            # `base64`: if it is not text
+            "stream offset size text base64",
         ),
         event(
             "recording_ended",
             "all standard streams of a recorded command have ended",
-            "stub_pid",
-            "stdin",
-            "stdout",
-            "stderr",
-            "reason",
+            "stub_pid stdin stdout stderr reason",
         ),
         event(
             "exec_verification_failed",
             "the kernel loaded something other than the judged program. The process was killed "
             "before its first instruction, or, if the exec was not `verified`, on discovery",
-            "path",
-            "reason",
-            "loaded_path",
-            "loaded_argv",
-            "rule_name",
+            "path reason loaded_path loaded_argv rule_name",
         ),
         event(
             "exec_failed",
             "the kernel refused an exec that the policy allowed or redirected; nothing ran",
-            "path",
-            "error",
-            "rule_name",
+            "path error rule_name",
         ),
         event("signal_sent", "signal allowed", *SIGNAL_FIELDS),
         event(
@@ -242,11 +203,7 @@ def _types() -> tuple[EventType, ...]:
             "signal denied with EPERM, or EFAULT if its arguments could not be read in time",
             *SIGNAL_FIELDS,
         ),
-        event(
-            "signal_redirected",
-            "another signal was sent instead",
-            *SIGNAL_FIELDS,
-        ),
+        event("signal_redirected", "another signal was sent instead", *SIGNAL_FIELDS),
         event("signal_absorbed", "the sender got success, and no signal was sent", *SIGNAL_FIELDS),
         event("signal_approved", "signal approved", *SIGNAL_FIELDS),
         event(
@@ -254,11 +211,7 @@ def _types() -> tuple[EventType, ...]:
             "connection, datagram or listening socket allowed",
             *CONNECTION_FIELDS,
         ),
-        event(
-            "connection_audited",
-            "the same, allowed and marked for review",
-            *CONNECTION_FIELDS,
-        ),
+        event("connection_audited", "the same, allowed and marked for review", *CONNECTION_FIELDS),
         event("connection_approved", "the same, approved", *CONNECTION_FIELDS),
         event(
             "connection_denied",
@@ -272,13 +225,8 @@ def _types() -> tuple[EventType, ...]:
             "user; sigwrap does not judge what that server does. `peer_pid`: the process that "
             "called listen(2), 0 in another container; no `peer_cmd` if it has exited. Not logged"
             " for D-Bus, X11, Wayland, SSH and GPG agents, sound, name lookup and system log",
-            "syscall",
-            "comm",
-            "socket",
-            "peer_pid",
-            "peer_cmd",
-            "peer_argv",
-            "count",  # of the same within a minute, by any process in the session
+            # `count`: of the same within a minute, by any process in the session
+            "syscall comm socket peer_pid peer_cmd peer_argv count",
         ),
         event(
             "file_audited",
@@ -292,44 +240,21 @@ def _types() -> tuple[EventType, ...]:
             "file_refused_likely",
             "an inference: a command ended with `exit_code`, and one of its words is a file that "
             "the file rules deny. Once per file, at most 100; the line comes at each attempt",
-            "operation",
-            "path",
-            "rule_name",
-            "comm",
-            "command",
-            "exit_code",
+            "operation path rule_name comm command exit_code",
         ),
         event(
             "tool_call_judged",
             "a hook judged an agent's tool call before it ran. `answer`: `no opinion` (the agent "
             "decides), `ask` or `deny`. `findings`: what was not allowed. In the log of a run, a "
             "process inside reported it, which is no proof",
-            "agent",
-            "conversation",
-            "call_id",
-            "tool",
-            "what",
-            "cwd",
-            "answer",
-            "rule_name",
-            "reason",
-            "findings",
+            "agent conversation call_id tool what cwd answer rule_name reason findings",
             "evaluation_us",
         ),
         event(
             "approval_requested",
             "an exec, signal or connection waits for approval",
             *_APPROVAL_FIELDS,
-            "comm",
-            "depth",
-            "runs",
-            "loads",
-            "files",
-            "cwd",
-            "note",
-            "timeout_s",
-            "asked",
-            "exec",
+            "comm depth runs loads files cwd note timeout_s asked exec",
             version=2,
         ),
         event("approval_granted", "approved", *APPROVAL_ANSWER_FIELDS, version=2),
@@ -341,110 +266,69 @@ def _types() -> tuple[EventType, ...]:
             version=2,
         ),
         event(
-            "approval_expired",
-            "no answer in time, so denied",
-            *APPROVAL_ANSWER_FIELDS,
-            version=2,
+            "approval_expired", "no answer in time, so denied", *APPROVAL_ANSWER_FIELDS, version=2
         ),
         event(
             "control_refused",
             "the control socket, or the kill switch by its signal, refused a process",
-            "reason",
-            "peer_pid",
-            "peer_uid",
-            "peer_cmd",
-            "inside_session",
+            "reason peer_pid peer_uid peer_cmd inside_session",
         ),
-        event(
-            "abi_refused",
-            "an x32 system call got ENOSYS",
-            "syscall_number",
-            "comm",
-        ),
+        event("abi_refused", "an x32 system call got ENOSYS", "syscall_number comm"),
         event(
             "call_refused",
             "EPERM for a call that sigwrap does not know, for a caller outside this session, or "
             "after the kill switch (`builtin:killswitch`)",
-            "syscall_number",
-            "arch",
-            "arguments",
-            "comm",
-            "reason",
+            "syscall_number arch arguments comm reason",
         ),
         event(
             "mediation_failed",
             "an internal error while sigwrap decided; the call failed with EPERM, unless it was "
             "`answered` before",
-            "error",
-            "comm",
-            "answered",
+            "error comm answered",
         ),
         event(
             "command_joined",
             "the process of `pid` handed a command to this session (`--join-name`). `call`: its "
             "number in this session",
-            "call",
-            "command",
-            "cwd",
-            "environment_removed",
+            "call command cwd environment_removed",
         ),
         event(
             "command_left",
             "a joined command ended. `signal`: the signal that killed it, or 0",
-            "call",
-            "exit_status",
-            "signal",
+            "call exit_status signal",
         ),
         event(
             "own_files_changed",
             "files that sigwrap runs from changed; this run had loaded the old ones. The first "
             "files, and how many",
-            "files",
-            "count",
+            "files count",
         ),
         event(
             "limit_exceeded",
             "a limit was reached. `effect`: `terminated` (status 124) or `refused` (forks fail "
             "with EAGAIN, `limits.at_fork`, or everything is denied, `limits.at_log_size`). "
             "`count`: further refusals within a minute",
-            "limit",
-            "maximum",
-            "effect",
-            "reason",
-            "used",  # in the unit of `maximum`; absent if unknown
-            "comm",
-            "depth",
-            "syscall",
-            "count",
+            # `used`: in the unit of `maximum`; absent if unknown
+            "limit maximum effect reason used comm depth syscall count",
         ),
-        event(
-            "limit_near",
-            "half of a limit is used up",
-            "limit",
-            "maximum",
-            "used",
-        ),
+        event("limit_near", "half of a limit is used up", "limit maximum used"),
         event(
             "store_tampered",
             "the session's files or its control socket were removed, moved, replaced or changed; "
             "the supervisor wrote them again",
-            "what",
-            "path",
+            "what path",
         ),
         event(
             "killswitch_missed",
             "no valid answer from the remote kill switch `url`; `--killswitch-fail-closed` ends "
             "the run at the third miss in a row. Logged for the first and every 30th; `count`: "
             "misses in a row",
-            "url",
-            "reason",
-            "count",
+            "url reason count",
         ),
         event(
             "killswitch_reached",
             "the remote kill switch answers again. `missed`: polls without an answer",
-            "url",
-            "missed",
+            "url missed",
         ),
         event(
             "interrupt_received",
@@ -453,14 +337,7 @@ def _types() -> tuple[EventType, ...]:
             "(another pid namespace), `ended`, `timer` (the caller's alarm), `outer-process` (of "
             "the one-file binary; sender unknown), `agent-signal` (see `sender_cmd`), "
             "`caller-ended` (`--end-with-caller`). Ctrl+C has no sender",
-            "signal",
-            "signal_name",
-            "origin",
-            "taken_by",
-            "sender_pid",
-            "sender_uid",
-            "sender_place",
-            "sender_cmd",
+            "signal signal_name origin taken_by sender_pid sender_uid sender_place sender_cmd",
         ),
         event(
             "interrupt_withdrawn",
@@ -470,117 +347,68 @@ def _types() -> tuple[EventType, ...]:
         event(
             "interrupt_forwarded",
             "sigwrap passed a signal on to the command, for its sender or as its own next step",
-            "signal",
-            "signal_name",
-            "sender_pid",
-            "sender_uid",
-            "sender_place",
-            "sender_cmd",
+            "signal signal_name sender_pid sender_uid sender_place sender_cmd",
         ),
         event(
             "interrupt_escalated",
             "force kill of the process tree: second interrupt, end of the grace period, or an "
             "agent SIGKILL",
-            "reason",
-            "processes",
+            "reason processes",
         ),
         event(
             "agent_signal",
             "a signal to the whole session ([signals](signals.md)) and its outcome so far; a "
             "waiting one gets another event later. `cause`: `sequence` of the signal that led to "
             "it",
-            "signal",
-            "number",
-            "source",
-            "reason",
-            "cause",
-            "outcome",
-            "state_before",
-            "state_after",
-            "sequence",
-            "error",
+            "signal number source reason cause outcome state_before state_after sequence error",
         ),
         event(
             "tree_frozen",
             "an agent SIGSTOP stopped all processes and holds new execs: how many of each. "
             "`again`: a process outside this session had continued them",
-            "processes",
-            "held",
-            "again",
+            "processes held again",
         ),
         event(
             "tree_thawed",
             "the stopped processes and held execs go on, after an agent SIGCONT or because the "
             "run ends",
-            "processes",
-            "released",
+            "processes released",
         ),
         event(
             "killswitch_activated",
             "the kill switch was turned on: nothing more was allowed, and the process tree was "
             "killed",
-            "reason",
-            "by",
-            "since_ns",
-            "processes",
+            "reason by since_ns processes",
         ),
         event(
             "killswitch_invented",
             "a kill switch file without the signal of `sigwrap killswitch on`",
-            "path",
-            "reason",
-            "count",
+            "path reason count",
         ),
         event(
             "diagnostic",
             "state on SIGUSR1: processes, limits and their use. `stopped`: how long an agent "
             "SIGSTOP holds, its source, and held execs",
-            "stopped",
-            "processes",
-            "processes_left_out",
-            "approvals",
-            "approvals_left_out",
-            "limits",
-            "counts",
-            "unrecorded",
-            "log_bytes",
-            "head",
+            "stopped processes processes_left_out approvals approvals_left_out limits counts",
+            "unrecorded log_bytes head",
         ),
         event(
             "checkpoint",
             "SIGUSR2: a copy of the log at `path`, or the `error`. `seq` and `head` of its last "
             "event",
-            "path",
-            "error",
-            "head",
-            "seq",
-            "processes",
-            "processes_left_out",
+            "path error head seq processes processes_left_out",
         ),
         event(
             "process_exited",
             "a process ended. After a SIGKILL by others: `oom_kills` (kills by the OOM killer "
             "since the start) and `cpu_limit_s` (hard RLIMIT_CPU if used up, otherwise 0)",
-            "ppid",
-            "comm",
-            "depth",
-            "exit_code",
-            "signal",
-            "signal_name",
-            "oom_kills",
-            "cpu_limit_s",
+            "ppid comm depth exit_code signal signal_name oom_kills cpu_limit_s",
         ),
         event(
             "session_ended",
             "the run is over; always the last event of a clean session",
-            "exit_status",
-            "reason",
-            "duration_ns",
-            "counts",
-            "denied",  # actions, as the report counts them
-            "head",
-            "unrecorded",
-            "repeated",
+            # `denied`: actions, as the report counts them
+            "exit_status reason duration_ns counts denied head unrecorded repeated",
         ),
     )
 

@@ -14,7 +14,7 @@ import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
-from sigwrap.kernel import proc_files  # noqa: E402
+from sigwrap.kernel import procfs  # noqa: E402
 from tests.support.backstop import Backstop, NoBackstop  # noqa: E402 (rewritten first)
 from tests.support.harness import NOBODY, UNDER_TEST, Sigwrap  # noqa: E402
 from tests.support.programs import COMPILER, Library  # noqa: E402
@@ -113,12 +113,12 @@ def backstop() -> Iterator[Backstop]:
 def held_proc() -> Iterator[None]:
     """Hold /proc as a supervisor does, and give it back for the other tests of this process."""
     names = ("_held", "_skipped", "_is_a_mount_of_ours")
-    before = {name: getattr(proc_files, name) for name in names}
-    proc_files.hold()
-    held = proc_files._held
+    before = {name: getattr(procfs, name) for name in names}
+    procfs.hold()
+    held = procfs._held
     yield
     for name, value in before.items():
-        setattr(proc_files, name, value)
+        setattr(procfs, name, value)
     if held is not None:
         os.close(held)
 

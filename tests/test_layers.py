@@ -21,8 +21,8 @@ MODULES = {
 PURE = {
     *("text", "events", "calls", "outcomes", "policy", "agent", "hooks"),
     *("exec.facts", "exec.judge", "exec.question"),
-    *("signal.facts", "signal.judge", "signal.rules", "network.judge", "files.judge"),
-    *("approve.questions", "control.usage_limits", "control.remote_steps"),
+    *("signal.facts", "signal.judge", "network.judge", "files.judge"),
+    "approve.questions",
     *("session.effects", "session.lineage", "session.run_end", "front.interrupts"),
 }
 BELOW_PURE = {"bare", "errors", "amounts", "machine"}

@@ -7,7 +7,6 @@ that cannot be recorded is denied.
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -41,8 +40,9 @@ from sigwrap.approve.wording import (
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload, text
-from sigwrap.kernel import procfs
+from sigwrap.kernel import procfs, terminals
 from sigwrap.kernel.peer import Peer
+from sigwrap.session.settings import BELL
 from sigwrap.text import beginning
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ _MOST_PID = 1 << 31  # the kernel takes no larger one
 _MOST_OPEN = 64  # each holds descriptors of the supervisor, and takes time of the approver
 _NOT_RECORDED = "it can't be recorded"
 _DRAWS = "a program that draws on the terminal does not wait"
+_ENDED = "its process has ended"
 _EVENT_OF_REASON = {"granted": "approval_granted", "expired": "approval_expired"}
 
 
@@ -70,18 +71,23 @@ class Approvals:
         self._mode = settings.approvals
         self._timeout_s = settings.approval_timeout_s
         self._unattended_timeout_s = settings.unattended_timeout_s  # where no approver would see it
-        self._notify = session.notifier()
+        self._notify_by = settings.notify
+        if self._notify_by == BELL and terminals.controlling < 0:
+            recorder.tell("--notify bell: there is no terminal")
+            self._notify_by = ""
         self.store = os.path.dirname(os.path.dirname(os.path.abspath(recorder.log.path)))
         self.hints = SessionHints(session.policy.name, store_option(self.store, os.environ))
         self._queue = QuestionQueue(timeout_s=self._timeout_s, new_id=_new_id)
         self._waiting: dict[str, OnAnswer] = {}
         self._stopped = ""  # why no request is granted now
-        self._expires = False
-        self._looks_for_approver = False
+        self._has_timer = False
         self._told_of_no_socket = False
         self._prompt = TerminalPrompt(session, self)
-        self._control = self._open_control(session)
-        has_notify = self._notify is not None
+        try:
+            self._control: ControlSocket | None = ControlSocket(session, self)
+        except StoreError:
+            self._control = None  # each request says who can answer it
+        has_notify = bool(self._notify_by)
         self._approvers = Approvers(session, self._prompt, self._control, has_notify=has_notify)
 
     # Asking
@@ -95,22 +101,22 @@ class Approvals:
         self._waiting[request.id] = on_answer
         channels = self._channels()
         if not self._record_asked(request, channels):
-            self._deny_unasked(request.id, _NOT_RECORDED, now_s)
+            self._refuse([request.id], _NOT_RECORDED)
         elif (settled := self._queue.settle_from_memory(request.id, now_s)) is not None:
             self._settle([settled])
         elif len(self._queue.open) > _MOST_OPEN:
-            self._deny_unasked(request.id, f"{_MOST_OPEN} other requests are open already", now_s)
+            self._refuse([request.id], f"{_MOST_OPEN} other requests are open already")
         elif not channels:
-            self._deny_unasked(request.id, self._stopped or self._approvers.why_none(), now_s)
+            self._refuse([request.id], self._stopped or self._approvers.why_none())
         elif question.kind != "exec" and is_drawn_on_by(question.pid):
             why = self._keep_for_next_attempt(question, channels, now_s)
-            self._deny_unasked(request.id, why, now_s, "at once")
+            self._refuse([request.id], why, "at once")
         else:
             self._await_answer(request)
             if self._approvers.on_terminal and self._prompt.is_there:
-                self._prompt.show(request, or_by_command="control" in channels)
-            if self._notify is None and self._approvers.on_terminal and not self._prompt.can_show:
-                ring(notice_of(request, self.store))  # a program's screen shows no request
+                self._prompt.show(request)
+            if not (self._notify_by or self._prompt.can_show) and self._approvers.on_terminal:
+                ring()  # a program's screen shows no request
         return request.id
 
     def would_wait(self, question: Question) -> bool:
@@ -126,10 +132,11 @@ class Approvals:
         return self._recorder.record("approval_requested", request.question.pid, payload)
 
     def _await_answer(self, request: OpenRequest) -> None:
-        self._expire_later(request.deadline_s)
-        self._look_for_approver_later(request.asked_at_s + self._unattended_timeout_s)
-        if self._notify is not None:
-            self._notify(notice_of(request, self.store))
+        self._expire_later()
+        if self._notify_by == BELL:
+            ring()
+        elif self._notify_by:
+            self._session.channel.send(notice_of(request, self.store))
 
     def _keep_for_next_attempt(self, question: Question, channels: list[str], now_s: float) -> str:
         """Open a request for the caller's next attempt, since its screen would freeze if it waited.
@@ -141,7 +148,7 @@ class Approvals:
             kept = self._queue.ask(question, now_s, for_next=True)
             self._waiting[kept.id] = lambda _answer: None
             if not self._record_asked(kept, channels):
-                self._deny_unasked(kept.id, _NOT_RECORDED, now_s)
+                self._refuse([kept.id], _NOT_RECORDED)
                 return _DRAWS
             self._await_answer(kept)
         return f"{_DRAWS}; {self.hints.command('approve', kept.id)} allows it next time"
@@ -150,6 +157,11 @@ class Approvals:
     def are_on_terminal(self) -> bool:
         """Whether requests appear on the terminal."""
         return self._approvers.can_show
+
+    @property
+    def has_control(self) -> bool:
+        """Whether `sigwrap approve` can answer."""
+        return self._approvers.by_control and self._control is not None
 
     def how_to_answer(self, approval_id: str) -> str:
         """Return how the user answers an open request."""
@@ -164,25 +176,25 @@ class Approvals:
     def notify_failed(self) -> None:
         self._approvers.notify_failed()
 
+    def search_typist(self) -> None:
+        """Find out whether the reason not to ask on the terminal is gone."""
+        self._approvers.search_again_if_due()
+
     def has_connected(self, pid: int) -> None:
         """A process in the session has connected to `pid`, which is outside."""
         self._approvers.session_connected_to(pid)
 
     def process_ended(self, pid: int) -> None:
-        for approval_id in self._queue.kept_of(pid):
-            self.withdraw(approval_id)
+        self._refuse(self._queue.kept_of(pid), _ENDED, "withdrawn")
 
-    def withdraw(self, approval_id: str, why: str = "its process has ended") -> None:
-        settled = self._queue.withdraw(approval_id, why, time.monotonic())
-        if settled is not None:
-            self._settle([settled])
+    def withdraw(self, approval_id: str, why: str = _ENDED) -> None:
+        self._refuse([approval_id], why, "withdrawn")
 
     def stop_asking(self, why: str) -> None:
         """Deny the open requests, and all others from now on. A caller that waits for an answer
         cannot end by a signal that it blocks, so it would hold up an interrupt."""
         self._stopped = why
-        now_s = time.monotonic()
-        self._settle(self._queue.settle_unasked(each.id, why, now_s) for each in self._queue.open)
+        self._refuse([each.id for each in self._queue.open], why)
 
     def ask_again(self) -> None:
         self._stopped = ""
@@ -207,8 +219,7 @@ class Approvals:
     def close(self) -> None:
         """Withdraw the open requests, and let go of the terminal and the socket."""
         self._stopped = "the session ended"
-        for request in self._queue.open:
-            self.withdraw(request.id, self._stopped)
+        self._refuse([each.id for each in self._queue.open], self._stopped, "withdrawn")
         self._prompt.close()
         if self._control is not None:
             self._control.close()
@@ -230,39 +241,30 @@ class Approvals:
             return request.deadline_s
         return min(request.deadline_s, request.asked_at_s + self._unattended_timeout_s)
 
-    def _expire_later(self, deadline_s: float) -> None:
-        """Set the one timer for all requests: a later one expires later."""
-        if not self._expires:
-            self._expires = True
-            self._loop.call_at(deadline_s, self._expire)
+    def _expire_later(self, look_again_s: float = 0.0) -> None:
+        """Set the one timer for all requests: a later one is due later."""
+        if self._has_timer or not self._queue.open:
+            return
+        self._has_timer = True
+        first = self._queue.open[0]
+        unseen_s = max(first.asked_at_s + self._unattended_timeout_s, look_again_s)
+        self._loop.call_at(min(first.deadline_s, unseen_s), self._expire)
 
     def _expire(self) -> None:
-        self._expires = False
-        self._settle(self._queue.expire(time.monotonic()))
-        if self._queue.open:
-            self._expire_later(self._queue.open[0].deadline_s)
-
-    def _look_for_approver_later(self, at_s: float) -> None:
-        if not self._looks_for_approver and at_s < math.inf:
-            self._looks_for_approver = True
-            self._loop.call_at(at_s, self._look_for_approver)
-
-    def _look_for_approver(self) -> None:
-        """Let requests expire that no approver sees; look again, since an approver may leave."""
-        self._looks_for_approver = False
+        """Let requests expire: in time, or early if no approver sees them. An approver may leave,
+        so look again."""
+        self._has_timer = False
         now_s = time.monotonic()
+        self._settle(self._queue.expire(now_s))
         why = f"no answer within {self._unattended_timeout_s:g} s, and no approver was watching"
         unseen = [
-            each
+            each.id
             for each in self._queue.open
             if each.asked_at_s + self._unattended_timeout_s <= now_s
             and not self._approvers.is_seen(each.id, now_s)
         ]
-        self._settle(self._queue.settle_unasked(each.id, why, now_s, "expired") for each in unseen)
-        if self._queue.open:
-            at_s = self._queue.open[0].asked_at_s + self._unattended_timeout_s
-            again_s = now_s + min(self._unattended_timeout_s, _LOOK_FOR_APPROVER_EVERY_S)
-            self._look_for_approver_later(max(at_s, again_s))
+        self._refuse(unseen, why, "expired")
+        self._expire_later(now_s + min(self._unattended_timeout_s, _LOOK_FOR_APPROVER_EVERY_S))
 
     # Answers
 
@@ -270,7 +272,7 @@ class Approvals:
         if verdict is not Verdict.NO and self._approvers.search_again() is not None:
             request = self._queue.find(approval_id)
             if request is not None:
-                self._prompt.show(request, or_by_command=self._approvers.by_control)
+                self._prompt.show(request)
             return
         self._approvers.note_answer()
         self._answer(approval_id, verdict, by="the terminal", message="")
@@ -283,10 +285,11 @@ class Approvals:
         found = self._queue.answer(approval_id, verdict, by=by, message=message, now_s=now_s)
         return found if isinstance(found, TooLate | Unknown) else self._settle(found)
 
-    def _deny_unasked(
-        self, approval_id: str, why: str, now_s: float, reason: str = "nobody"
-    ) -> None:
-        self._settle([self._queue.settle_unasked(approval_id, why, now_s, reason)])
+    def _refuse(self, ids: list[str], why: str, reason: str = "nobody") -> None:
+        """Deny requests without an approver."""
+        now_s = time.monotonic()
+        refused = (self._queue.refuse(each, why, now_s, reason) for each in ids)
+        self._settle(settled for found in refused for settled in found)
 
     def _settle(self, all_settled: Iterable[Settled]) -> tuple[Settled, ...]:
         done = tuple(self._recorded(settled) for settled in all_settled)
@@ -307,12 +310,6 @@ class Approvals:
         return settled._replace(answer=denied, always=False, remembered=False)
 
     # The control socket
-
-    def _open_control(self, session: Session) -> ControlSocket | None:
-        try:
-            return ControlSocket(session, self)
-        except StoreError:
-            return None  # each request says who can answer it
 
     def refused(self, peer: Peer) -> None:
         payload: Payload = {
@@ -342,9 +339,7 @@ class Approvals:
                 message = text(request.get("message"))
                 return self._answer_by_control(approval_id, Verdict.NO, peer, message)
             case {"do": "signal" | "signal-outcome"}:
-                return self._session.agent_signals.on_request(
-                    request, peer, lambda: self._is_typed(peer)
-                )
+                return self._session.agent_signals.on_request(request, peer)
             case _:
                 return refusal(
                     "bad-request", "unknown request: use list, show, approve, deny or signal"
@@ -387,7 +382,7 @@ class Approvals:
         ids = [request.id for request in self._queue.open]
         return refusal("unknown-id", f"there is no request {approval_id}", open=ids)
 
-    def _is_typed(self, peer: Peer) -> bool:
+    def is_typed(self, peer: Peer) -> bool:
         """Return whether the session may have typed it, and record that as an attempt."""
         self._approvers.search_again()
         is_typed = self._approvers.types_for(peer)
@@ -404,7 +399,7 @@ class Approvals:
                 "not-taken",
                 f"this session runs with --approvals {self._mode.value}: it accepts no answer here",
             )
-        if verdict is not Verdict.NO and self._is_typed(peer):
+        if verdict is not Verdict.NO and self.is_typed(peer):
             why = "the session may have typed this itself: approve it on another terminal"
             return refusal("typed", why)
         self._approvers.note_answer()

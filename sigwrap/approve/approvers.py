@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sigwrap.approve.control_socket import ControlSocket
 from sigwrap.approve.terminal_prompt import TerminalPrompt
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from sigwrap.kernel.peer import Peer, carries_more_filters_than_us
 from sigwrap.kernel.sockets import listening_at, peer_of
 from sigwrap.session.settings import ApprovalMode as Mode
@@ -134,8 +134,11 @@ class Approvers:
 
     def search_again(self) -> Typist | None:
         """Search once more if there is a multiplexer: its clients come and go."""
-        if self._found is not None and self._found.multiplexers:
+        before = self._found
+        if before is not None and before.multiplexers:
             self._found = None
+            if self.typist() is None and before.typist is not None:
+                self._prompt.ask_here_again(before.typist.why)
         return self.typist()
 
     def search_again_if_due(self) -> None:
@@ -182,7 +185,8 @@ _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 # Processor time: 60,000 descriptors took 0.3 to 0.5 s, and the session could open any number.
 _SEARCH_AT_MOST_S = 0.5
 _MOST_TERMINALS = 16
-_LOOKS = 3  # for the clients of a multiplexer
+_LOOKS = 4  # for the clients of a multiplexer
+_BETWEEN_LOOKS_S = 0.01  # in which a client that ends can close its sockets
 _SOCKET = "socket:["
 
 
@@ -194,6 +198,7 @@ class Typist(NamedTuple):
 class Found(NamedTuple):
     typist: Typist | None  # None if only the user can type
     # The policy denies their sockets to the session; a connection to one would make it a typist.
+    # If there are any, another search may find another typist, or none.
     multiplexers: frozenset[int] = frozenset()
 
 
@@ -211,7 +216,7 @@ class _Holders:
         self._of_terminal: dict[int, list[int]] = {}  # by its index
         self.of_socket: dict[int, list[int]] = {}  # by its inode
         until_s = time.thread_time() + _SEARCH_AT_MOST_S
-        for pid in proc_files.all_pids():
+        for pid in procfs.all_pids():
             for position, (fd, link) in enumerate(_descriptors(pid)):
                 if position % 100 == 0 and time.thread_time() > until_s:
                     raise _TooMany
@@ -232,6 +237,7 @@ def find_typist(*, walled: bool, keeps: Callable[[Sequence[str]], bool]) -> Foun
     """
     terminals, looked_at = [procfs.controlling_terminal(os.getpid())], set[int]()
     multiplexers, variables = set[int](), set(_VARIABLES)
+    doubted = None
     try:
         holders = _Holders()
         while terminals:
@@ -250,9 +256,11 @@ def find_typist(*, walled: bool, keeps: Callable[[Sequence[str]], bool]) -> Foun
                 if is_kept:
                     multiplexers.add(pid)
                     variables.discard(_MULTIPLEXERS[program])
-                    clients = _clients_of(pid, holders)
-                    if clients is None or any(map(_may_be_inside, clients)):
-                        return Found(Typist(pid, f"the session may be connected to {program}"))
+                    clients, are_all = _clients_of(pid, holders)
+                    connected = Typist(pid, f"the session may be connected to {program}")
+                    if any(map(_may_be_inside, clients)):
+                        return Found(connected)
+                    doubted = doubted if are_all else connected
                     terminals += map(procfs.controlling_terminal, clients)
                 elif name in _RELAYS:
                     terminals.append(procfs.controlling_terminal(pid))
@@ -263,7 +271,7 @@ def find_typist(*, walled: bool, keeps: Callable[[Sequence[str]], bool]) -> Foun
         if os.environ.get(variable):
             why = f"${variable} is set, so a process in the session may type on this terminal"
             return Found(Typist(0, why))
-    return Found(None, frozenset(multiplexers))
+    return Found(doubted, frozenset(multiplexers))
 
 
 def types_for(pid: int, typist: int) -> bool:
@@ -299,14 +307,17 @@ def _listening_sockets(pid: int) -> list[str]:
     return [name for number in _sockets_of(pid) if (name := listening_at(number))]
 
 
-def _clients_of(pid: int, holders: _Holders) -> set[int] | None:
-    """Return the processes at the other ends of a process's unix sockets.
+def _clients_of(pid: int, holders: _Holders) -> tuple[set[int], bool]:
+    """Return the processes at the other ends of a process's unix sockets, and whether these are
+    all.
 
-    None if no process holds one of them, such as a socket that is being handed over.
+    False if no process holds an end. The session may have hidden it in a message; but a client that
+    exits also loses its descriptors a moment before the kernel closes its sockets.
     """
     clients, unheld = set[int](), set[int]()
     for look in range(_LOOKS):
         if look:
+            time.sleep(_BETWEEN_LOOKS_S)
             holders = _Holders()  # a client may have come or gone
         missing = set[int]()
         for number in _sockets_of(pid):
@@ -316,8 +327,8 @@ def _clients_of(pid: int, holders: _Holders) -> set[int] | None:
                     missing.add(number)
         unheld = missing & unheld if look else missing
         if not unheld:
-            return clients - {pid}
-    return None
+            break
+    return clients - {pid}, not unheld
 
 
 def _may_be_inside(pid: int) -> bool:
@@ -336,13 +347,13 @@ def _sockets_of(pid: int) -> list[int]:
 def _is_within_reach(pid: int) -> bool:
     us = os.geteuid()
     try:
-        return us in (0, proc_files.file_status(f"/proc/{pid}").st_uid)
+        return us in (0, procfs.file_status(f"/proc/{pid}").st_uid)
     except OSError:
         return False
 
 
 def _only_descendants_are_traced() -> bool:
-    return int(proc_files.contents(_YAMA) or 0) > 0 and os.geteuid() != 0
+    return int(procfs.contents(_YAMA) or 0) > 0 and os.geteuid() != 0
 
 
 def _is_pseudo(terminal: int) -> bool:
@@ -351,18 +362,18 @@ def _is_pseudo(terminal: int) -> bool:
 
 def _descriptors(pid: int) -> Iterator[tuple[str, str]]:
     try:
-        fds = proc_files.names(f"/proc/{pid}/fd")
+        fds = procfs.names(f"/proc/{pid}/fd")
     except OSError:
         return
     for fd in fds:
         try:
-            yield fd, proc_files.link(f"/proc/{pid}/fd/{fd}")
+            yield fd, procfs.link(f"/proc/{pid}/fd/{fd}")
         except OSError:
             continue  # it was closed
 
 
 def _terminal_index(pid: int, fd: str) -> int | None:
-    found = (proc_files.contents(f"/proc/{pid}/fdinfo/{fd}") or b"").partition(b"\ntty-index:\t")[2]
+    found = (procfs.contents(f"/proc/{pid}/fdinfo/{fd}") or b"").partition(b"\ntty-index:\t")[2]
     return int(found.split()[0]) if found else None
 
 

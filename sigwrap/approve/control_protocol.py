@@ -1,19 +1,16 @@
-"""The control protocol of a session: one request a line, one reply a line, both JSON.
+"""The control protocol of a session: a line for the request, a line for the reply, both JSON.
 
     {"v": 1, "do": "approve", "id": "3f9a10"}    {"v": 1, "ok": true, ...}
 
-A session listens on a socket in its store, control/<session id>.sock, as long as it runs. This
-module has what both ends share; approve/control_socket.py is the server, and control_client.py
-the client.
+A session listens on a socket in its store, control/<session id>.sock, as long as it runs. A
+connection has one request. The server is approve/control_socket.py, the client control_client.py.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import stat
 
-from sigwrap.bare import Any, NamedTuple, json, socket
+from sigwrap.bare import Any, json, socket
 
 PROTOCOL_VERSION = 1
 SOCKET_SUFFIX = ".sock"
@@ -96,89 +93,4 @@ def send_tool_call(store: str, session_id: str, payload: dict[str, Any]) -> bool
     finally:
         end.close()
         os.close(folder)
-    return True
-
-
-# Find and remove the control sockets of sessions whose supervisor was killed.
-
-_UNFINISHED = re.compile(rf"(?s)(.+)(?:{SOCKET_SUFFIX}(?:\.new-[0-9a-f]{{12}})?|{CALLS_SUFFIX})")
-
-
-class LeftSocket(NamedTuple):
-    session_id: str
-    name: str
-
-
-def left_sockets(store: str) -> list[LeftSocket]:
-    """Return this user's sockets that have no listener."""
-    fd = _open(store)
-    if fd is None:
-        return []
-    try:
-        return [
-            LeftSocket(named[1], name)
-            for name in sorted(os.listdir(fd))
-            if (named := _UNFINISHED.fullmatch(name)) and is_left(fd, name)
-        ]
-    finally:
-        os.close(fd)
-
-
-def is_listened_at(store: str, session_id: str) -> bool:
-    fd = _open(store)
-    if fd is None:
-        return False
-    try:
-        return _is_listened_at(fd, session_id + SOCKET_SUFFIX)
-    finally:
-        os.close(fd)
-
-
-def remove_left(store: str, sockets: list[LeftSocket]) -> int:
-    """Remove them unless they have a listener by now, and return how many were removed."""
-    fd = _open(store) if sockets else None
-    if fd is None:
-        return 0
-    count = 0
-    try:
-        for each in sockets:
-            if is_left(fd, each.name):
-                try:
-                    os.unlink(each.name, dir_fd=fd)
-                    count += 1
-                except OSError:
-                    continue  # another removed it
-    finally:
-        os.close(fd)
-    return count
-
-
-def _open(store: str) -> int | None:
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(control_folder(store), flags)
-    except OSError:
-        return None
-
-
-def is_left(folder_fd: int, name: str) -> bool:
-    try:
-        found = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
-    except OSError:
-        return False
-    is_ours = stat.S_ISSOCK(found.st_mode) and found.st_uid == os.geteuid()
-    return is_ours and not _is_listened_at(folder_fd, name)
-
-
-def _is_listened_at(folder_fd: int, name: str) -> bool:
-    """Return whether it has a listener. A new socket, under a temporary name, has none yet."""
-    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    try:
-        end.connect(socket_path(folder_fd, name))
-    except (ConnectionRefusedError, FileNotFoundError):
-        return False
-    except OSError:
-        return True  # it may be full
-    finally:
-        end.close()
     return True

@@ -1,7 +1,8 @@
 """The server of the control protocol (approve/control_protocol.py): a session's control socket.
 
-No peer can hold up the loop: a line has a largest length, and a flood of refused peers pauses the
-listener. Of too many connections the most silent one is closed, so idle peers keep no others out.
+No peer can hold up the loop: a connection has one request, a line has a largest length, and a flood
+of refused peers pauses the listener. Of too many connections the oldest one is closed, so idle
+peers keep no others out.
 
 The process that connected decides who may speak (kernel/peer.py); the modes of the directory (0700)
 and the socket (0600) come on top.
@@ -31,8 +32,8 @@ from sigwrap.approve.control_protocol import (
 )
 from sigwrap.bare import TYPE_CHECKING, socket
 from sigwrap.errors import StoreError
+from sigwrap.kernel.descriptors import let_go, refuse_descriptors
 from sigwrap.kernel.peer import Peer, examine
-from sigwrap.kernel.pidfd import let_go, refuse_descriptors
 from sigwrap.kernel.sockets import file_of, named
 from sigwrap.log.folder import Interfered, new_name, private_folder
 from sigwrap.session.loop import Loop
@@ -56,16 +57,14 @@ class ControlSocket:
 
     def __init__(self, session: Session, approvals: Approvals) -> None:
         """Raises StoreError if it cannot be made."""
-        store, session_id = approvals.store, session.recorder.log.session_id
-        self._loop = loop = session.loop
+        self.loop = session.loop
         self._approvals = approvals
-        self._connections: set[_Connection] = set()
-        self._listener = GuardedListener(loop, self._on_arrival)
+        self._connections: dict[_Connection, None] = {}  # the oldest first
         self._closed = False
-        self._name = session_id + SOCKET_SUFFIX
-        self.path = os.path.join(control_folder(store), self._name)
+        self._name = session.recorder.log.session_id + SOCKET_SUFFIX
+        self.path = os.path.join(control_folder(approvals.store), self._name)
         try:
-            self._folder = private_folder(control_folder(store))
+            self._folder = private_folder(control_folder(approvals.store))
             try:
                 if self._folder.status(self._name) is not None:
                     raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
@@ -75,7 +74,7 @@ class ControlSocket:
                 raise
         except OSError as error:
             raise self._failure("opened", error) from error
-        self._listener.open(self._end)
+        self._listener = GuardedListener(self.loop, self._end, self._on_arrival)
 
     @property
     def is_attended(self) -> bool:
@@ -100,15 +99,15 @@ class ControlSocket:
 
     def restore(self) -> None:
         """Make another socket in its place, or raise StoreError."""
-        self._listener.close()
         try:
             self._folder.make_again()
-            old, (self._end, self._found) = self._end, self._new()
-            let_go(old.detach())
+            end, found = self._new()
         except OSError as error:
             raise self._failure("opened anew", error) from error
-        finally:
-            self._listener.open(self._end)
+        self._listener.close()
+        let_go(self._end.detach())
+        self._end, self._found = end, found
+        self._listener = GuardedListener(self.loop, end, self._on_arrival)
 
     def _new(self) -> tuple[socket.socket, os.stat_result]:
         """Return a listening socket and the status of its file, which replaces any other."""
@@ -151,30 +150,22 @@ class ControlSocket:
 
     def _on_arrival(self, accepted: socket.socket, peer: Peer) -> None:
         if peer.objection:
-            self._refuse(accepted, peer)
+            self._approvals.refused(peer)
+            error = "inside" if peer.inside_session else "refused"
+            reply = refusal(error, f"refused: {peer.objection}")
+            self._listener.refuse(accepted, encode(reply))
             return
         if len(self._connections) >= MAX_CONNECTIONS:
-            min(self._connections, key=lambda each: each.patience_ends_s).close()
+            next(iter(self._connections)).close()
         connection = _Connection(self, accepted, peer)
-        self._connections.add(connection)
+        self._connections[connection] = None
         try:
             connection.begin()
         except OSError:  # epoll takes no more
             connection.close()
             self._listener.pause()
 
-    def _refuse(self, accepted: socket.socket, peer: Peer) -> None:
-        self._approvals.refused(peer)
-        reply = refusal(
-            "inside" if peer.inside_session else "refused", f"refused: {peer.objection}"
-        )
-        self._listener.refuse(accepted, encode(reply))
-
     # For connections
-
-    @property
-    def loop(self) -> Loop:
-        return self._loop
 
     def reply_to(self, line: bytes, peer: Peer) -> ControlReply:
         try:
@@ -184,138 +175,83 @@ class ControlSocket:
         return self._approvals.on_request(request, peer)
 
     def gone(self, connection: _Connection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
 
 
 class _Connection:
-    """Serves one line a turn of the loop, and the next once the peer has read the reply."""
+    """Serves one request: a line and its reply."""
 
     def __init__(self, control: ControlSocket, end: socket.socket, peer: Peer) -> None:
         self._control = control
         self._end = end
         self._peer = peer
         self._received = b""
-        self._to_send = b""
-        self._at_end = False
-        self._watched = 0
-        self.patience_ends_s = 0.0
-        self._be_patient()
+        self._reply = b""
 
     def begin(self) -> None:
         """Read what was sent already, so that a peer that asks at once is not closed in favour of
         peers that only connect."""
-        self._watch(select.EPOLLIN)
-        self._check_patience()
+        loop = self._control.loop
+        loop.watch(self._end.fileno(), self._on_event)
+        loop.call_at(time.monotonic() + PATIENCE_S, self.close)
         self._on_event(select.EPOLLIN)
 
     def close(self) -> None:
-        if not self._closed:
-            self._watch(0)
+        if self._end.fileno() >= 0:
+            self._control.loop.unwatch(self._end.fileno())
             self._end.close()
             self._control.gone(self)
 
-    @property
-    def _closed(self) -> bool:
-        return self._end.fileno() < 0
-
     def _on_event(self, _happened: int) -> None:
         try:
-            if self._watched == select.EPOLLIN:
-                try:
-                    data = self._end.recv(MAX_LINE_BYTES)
-                except BlockingIOError:
-                    return
-                self._received += data
-                self._at_end = not data
-            self._advance()
+            if not self._reply:
+                self._read()
+            if self._reply:
+                self._reply = self._reply[self._end.send(self._reply, socket.MSG_NOSIGNAL) :]
+                if not self._reply:
+                    self.close()
+        except BlockingIOError:
+            return
         except OSError:
             self.close()
 
-    def _advance(self) -> None:
-        if self._to_send:
-            self._send()
-        if self._to_send:
-            self._watch(select.EPOLLOUT)
-            return
-        line, newline, rest = self._received.partition(b"\n")
+    def _read(self) -> None:
+        data = self._end.recv(MAX_LINE_BYTES)
+        self._received += data
+        line, newline, _ = self._received.partition(b"\n")
         if newline:
-            self._received = rest
-            self._be_patient()
-            self._to_send = encode(self._control.reply_to(line, self._peer))
-            self._watch(0)
-            self._control.loop.call_at(time.monotonic(), self._advance_later)
+            self._reply = encode(self._control.reply_to(line, self._peer))
         elif len(line) > MAX_LINE_BYTES:
-            self._to_send = encode(refusal("bad-request", "that line is too long"))
-            self._send()
+            self._reply = encode(refusal("bad-request", "that line is too long"))
+        elif not data:
             self.close()
-        elif self._at_end:
-            self.close()
-        else:
-            self._watch(select.EPOLLIN)
-
-    def _advance_later(self) -> None:
-        if not self._closed:
-            try:
-                self._advance()
-            except OSError:
-                self.close()
-
-    def _send(self) -> None:
-        try:
-            sent = self._end.send(self._to_send, socket.MSG_NOSIGNAL)
-        except BlockingIOError:
-            return
-        self._to_send = self._to_send[sent:]
-        self._be_patient()
-
-    def _watch(self, events: int) -> None:
-        if events == self._watched:
-            return
-        loop, fd = self._control.loop, self._end.fileno()
-        if not events:
-            loop.unwatch(fd)
-        elif self._watched:
-            loop.change(fd, events)
-        else:
-            loop.watch(fd, self._on_event, events)
-        self._watched = events
-
-    def _be_patient(self) -> None:
-        self.patience_ends_s = time.monotonic() + PATIENCE_S
-
-    def _check_patience(self) -> None:
-        if self._closed:
-            return
-        if time.monotonic() >= self.patience_ends_s:
-            self.close()
-        else:
-            self._control.loop.call_at(self.patience_ends_s, self._check_patience)
+        if self._reply and self._end.fileno() >= 0:
+            self._control.loop.change(self._end.fileno(), select.EPOLLOUT)
 
 
 class GuardedListener:
     """Accepts connections in the loop. After many refusals it pauses, so that a flood cannot starve
     the loop; the backlog holds those who connect meanwhile."""
 
-    def __init__(self, loop: Loop, on_arrival: Callable[[socket.socket, Peer], None]) -> None:
-        """`on_arrival` gets a non-blocking connection and its peer."""
+    def __init__(
+        self, loop: Loop, end: socket.socket, on_arrival: Callable[[socket.socket, Peer], None]
+    ) -> None:
+        """Accept connections to `end`. `on_arrival` gets each, non-blocking, and its peer."""
         self._loop = loop
-        self._on_arrival = on_arrival
-        self._end: socket.socket | None = None
-        self._is_watched = False
-        self._refusals = 0
-
-    def open(self, end: socket.socket) -> None:
-        """Accept connections to this listening socket."""
         self._end = end
+        self._on_arrival = on_arrival
+        self._is_watched = self._is_closed = False
+        self._refusals = 0
         self._watch()
 
     def close(self) -> None:
+        """Accept no more. The caller closes the socket."""
+        self._is_closed = True
         self._unwatch()
-        self._end = None
 
     def pause(self) -> None:
         self._unwatch()
-        self._watch_later()
+        self._loop.call_at(time.monotonic() + _PAUSE_S, self._watch)
 
     def refuse(self, accepted: socket.socket, reply: bytes) -> None:
         try:
@@ -328,26 +264,20 @@ class GuardedListener:
             self.pause()
 
     def _watch(self) -> None:
-        if self._is_watched or self._end is None:
+        if self._is_watched or self._is_closed:
             return
         try:
             self._loop.watch(self._end.fileno(), self._on_connection)
-        except OSError:  # epoll takes no more
-            self._watch_later()
-        else:
             self._is_watched = True
+        except OSError:  # epoll takes no more
+            self.pause()
 
     def _unwatch(self) -> None:
-        if self._is_watched and self._end is not None:
+        if self._is_watched:
             self._is_watched = False
             self._loop.unwatch(self._end.fileno())
 
-    def _watch_later(self) -> None:
-        self._loop.call_at(time.monotonic() + _PAUSE_S, self._watch)
-
     def _on_connection(self, _happened: int) -> None:
-        if self._end is None:
-            return
         try:
             accepted, _address = self._end.accept()
         except OSError:  # the peer has left, or no descriptor is free now

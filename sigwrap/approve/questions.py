@@ -162,10 +162,12 @@ class QuestionQueue:
             return None
         return granted._replace(remembered=True)
 
-    def settle_unasked(
+    def refuse(
         self, approval_id: str, why: str, now_s: float, reason: str = "nobody"
-    ) -> Settled:
-        return self._refuse(self._open[approval_id], US, why, reason, now_s)
+    ) -> tuple[Settled, ...]:
+        """Deny a request without an approver. Returns nothing if it was settled before."""
+        request = self._open.get(approval_id)
+        return () if request is None else (self._refuse(request, US, why, reason, now_s),)
 
     def answer(
         self, approval_id: str, verdict: Verdict, *, by: str, message: str, now_s: float
@@ -192,11 +194,6 @@ class QuestionQueue:
 
     def forget_always(self, question: Question) -> None:
         self._always.pop(question.key, None)
-
-    def withdraw(self, approval_id: str, why: str, now_s: float) -> Settled | None:
-        """Withdraw a request. Returns None if it was settled before."""
-        request = self._open.get(approval_id)
-        return None if request is None else self._refuse(request, US, why, "withdrawn", now_s)
 
     def expire(self, now_s: float) -> tuple[Settled, ...]:
         due = [request for request in self.open if request.deadline_s <= now_s]

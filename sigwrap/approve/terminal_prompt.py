@@ -1,12 +1,9 @@
 """Asks on the controlling terminal, which the command uses too.
 
 The command shares sigwrap's process group, so both may read the terminal, and the first reader gets
-a line. Rejected ways:
-
-- Read beside the command, as ssh and sudo do for a password: a program that polls its input (Node,
-  a shell with readline) gets the "y" as often as we do.
-- A pseudo-terminal in between: the command would have another terminal.
-- Only name `sigwrap approve ID`: it takes a second terminal.
+a line. Rejected: to read beside the command, as ssh does for a password (a program that polls its
+input, such as Node, gets the answer as often as we do), and a pseudo-terminal in between (the
+command would have another terminal).
 
 So while a request is up, the supervisor is the terminal's foreground, in a process group of its
 own. The kernel stops all other readers (SIGTTIN), as any background job, and the supervisor
@@ -23,10 +20,9 @@ The terminal's keys (Ctrl+C, Ctrl+\\, Ctrl+Z) and its hangup then reach the supe
 makes way and passes them on. Input from before the request, and a line within a moment of it, is no
 answer: the user cannot have read the request.
 
-The supervisor does not ask where the session itself could type (approve/approvers.py), and
-accepts no approval that it could have made the terminal send (terminal_input.py).
-
-Not a boundary: the command can paint anything on its terminal, also a request like ours.
+Not a boundary: the command can paint anything on its terminal, also a request like ours. But it
+cannot answer one: the supervisor does not ask where the session could type (approve/approvers.py),
+and an approval needs a code that the session cannot read (approve/terminal_input.py).
 """
 
 from __future__ import annotations
@@ -49,11 +45,10 @@ from sigwrap.approve.terminal_input import (
 )
 from sigwrap.approve.wording import lines_of
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
-from sigwrap.front.messages import Notice
-from sigwrap.kernel import proc_files, procfs, terminals
+from sigwrap.kernel import procfs, terminals
 from sigwrap.kernel.process import send
 from sigwrap.kernel.procfs import Stat
-from sigwrap.kernel.sigfd import SignalFd
+from sigwrap.kernel.signals import SignalFd
 from sigwrap.kernel.terminals import waits_for_input
 
 if TYPE_CHECKING:
@@ -66,11 +61,6 @@ _UNREAD_S = 0.3  # too short to read a request and answer it
 _STRAGGLERS_S = 0.2
 _WRITTEN_WITHIN_S = 0.1
 _KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP)
-
-
-class _Queued(NamedTuple):
-    request: OpenRequest
-    or_by_command: bool
 
 
 class _Taken(NamedTuple):
@@ -92,7 +82,7 @@ class TerminalPrompt:
         self.not_here = ""  # why a request is named here, but not answered
         self._fd = terminals.controlling
         self._keys: SignalFd | None = None
-        self._queue: dict[str, _Queued] = {}
+        self._queue: dict[str, OpenRequest] = {}
         self._named: set[str] = set()
         self._shown = ""
         self._shown_at_s = 0.0
@@ -119,19 +109,26 @@ class TerminalPrompt:
     def holds_terminal(self) -> bool:
         return self._taken is not None or time.monotonic() < self._stragglers_until_s
 
-    def show(self, request: OpenRequest, *, or_by_command: bool) -> None:
+    def show(self, request: OpenRequest) -> None:
         """Show the request when its turn comes and the terminal is free."""
-        self._queue[request.id] = _Queued(request=request, or_by_command=or_by_command)
+        self._queue[request.id] = request
         if self._taken is None and not self._looking:
             self._looking = True  # not at once: the caller's own line comes first
             self._loop.call_at(time.monotonic(), self._look)
 
     def ask_elsewhere(self, why: str) -> None:
         """Answer nothing here from now on, and name the open requests again."""
+        if self.not_here:
+            return
         self.not_here = why
         self._named.clear()
         if self._taken is not None:
-            self._make_way(time.monotonic())
+            self._make_way()
+
+    def ask_here_again(self, why: str) -> None:
+        """Take back an `ask_elsewhere` whose reason is gone."""
+        if self.not_here == why:
+            self.not_here = ""
 
     def has_shown(self, approval_id: str) -> bool:
         return approval_id in self._named
@@ -161,7 +158,7 @@ class TerminalPrompt:
             return
         started_s = time.monotonic()
         try:
-            self._ask_or_make_way(started_s)
+            self._ask_or_make_way()
         except OSError:  # hung up
             self._lose_terminal()
             return
@@ -169,13 +166,13 @@ class TerminalPrompt:
         now_s = time.monotonic()  # a look reads all of /proc: spend a twentieth of our time on it
         self._loop.call_at(now_s + max(_LOOK_AGAIN_S, 20 * (now_s - started_s)), self._look)
 
-    def _ask_or_make_way(self, now_s: float) -> None:
+    def _ask_or_make_way(self) -> None:
+        if self.not_here:
+            self._approvals.search_typist()
         if self.not_here:
             self._name_the_command()
             return
-        processes = [
-            found for pid in proc_files.all_pids() if (found := procfs.stat(pid)) is not None
-        ]
+        processes = [found for pid in procfs.all_pids() if (found := procfs.stat(pid)) is not None]
         if self._taken is not None:
             if (
                 os.tcgetpgrp(self._fd) != os.getpgrp()
@@ -183,9 +180,9 @@ class TerminalPrompt:
                 or any(self._is_kept_waiting(found, self._taken) for found in processes)
                 or _a_process_waits_for_input(processes)
             ):
-                self._make_way(now_s)
+                self._make_way()
             return
-        if now_s >= self._not_before_s and self._is_free(processes):
+        if time.monotonic() >= self._not_before_s and self._is_free(processes):
             self._take(processes)
             self._next()
         else:
@@ -196,7 +193,8 @@ class TerminalPrompt:
         if not (flags & termios.ICANON and flags & termios.ECHO) or self._unread_bytes():
             return False
         foreground = os.tcgetpgrp(self._fd)
-        if foreground != os.getpgrp() and not _is_below_us(foreground, processes):
+        in_foreground = (found.pid for found in processes if found.pgrp == foreground)
+        if foreground != os.getpgrp() and not any(map(_is_below_us, in_foreground)):
             return False
         return not _a_process_waits_for_input(processes)
 
@@ -215,22 +213,20 @@ class TerminalPrompt:
     def _name_the_command(self) -> None:
         if not self.can_show:
             return
-        for approval_id, asked in self._queue.items():
+        for approval_id, request in self._queue.items():
             if approval_id not in self._named:
-                how = self._how_to_answer(approval_id, asked)
-                if not self._say(f"\r\n{self._text_of(asked.request)}\r\n  {how}\r\n"):
+                how = self._how_to_answer(approval_id)
+                if not self._say(f"\r\n{self._text_of(request)}\r\n  {how}\r\n"):
                     return
                 self._named.add(approval_id)
 
-    def _how_to_answer(self, approval_id: str, asked: _Queued) -> str:
+    def _how_to_answer(self, approval_id: str) -> str:
         approve, deny = (self._hints.command(do, approval_id) for do in ("approve", "deny"))
-        commands = f"{approve} or {deny}"
+        commands = f"{approve} or {deny}" if self._approvals.has_control else ""
         if self.not_here:
-            elsewhere = (
-                f"\r\n  answer from a login outside: {commands}" if asked.or_by_command else ""
-            )
+            elsewhere = f"\r\n  answer from a login outside: {commands}" if commands else ""
             return f"cannot be answered here: {self.not_here}{elsewhere}"
-        if asked.or_by_command:
+        if commands:
             return f"from another terminal: {commands}"
         return "sigwrap asks here again once no other program reads this terminal"
 
@@ -244,22 +240,22 @@ class TerminalPrompt:
     def _next(self) -> None:
         if self._taken is None:
             return
-        asked = next(iter(self._queue.values()), None)
-        if asked is None:
+        request = next(iter(self._queue.values()), None)
+        if request is None:
             self._give_back()
             return
-        self._shown = asked.request.id
+        self._shown = request.id
         self._named.add(self._shown)
         others = f" ({len(self._queue) - 1} more requests wait)" if len(self._queue) > 1 else ""
-        self._put(f"\r\n{self._text_of(asked.request)}{others}\r\n")
+        self._put(f"\r\n{self._text_of(request)}{others}\r\n")
 
     def _put(self, text: str) -> None:
         if self._forget_what_was_typed():
             text = f"\r\nsigwrap: ignored what you typed before the request was shown\r\n{text}"
         self._shown_at_s = time.monotonic()
-        self._answers = Answers(or_always=bool(self._queue[self._shown].request.question.key))
+        self._answers = Answers(or_always=bool(self._queue[self._shown].question.key))
         if not self._say(f"{visible_text(os.environ)}{text}  {self._answers.shown}"):
-            self._make_way(self._shown_at_s)
+            self._make_way()
 
     def _forget_what_was_typed(self) -> bool:
         """Drop the input from before the request, also the start of a line: a later Enter for
@@ -312,7 +308,7 @@ class TerminalPrompt:
         except OSError:
             self._lose_terminal()
         else:
-            self._make_way(time.monotonic())
+            self._make_way()
 
     def _on_key(self, _happened: int) -> None:
         pressed = self._pressed()
@@ -321,7 +317,7 @@ class TerminalPrompt:
         if signal.SIGTSTP not in pressed:  # an interrupt denies what is open
             self._shown = ""
             self._say("\r\n")
-        self._make_way(time.monotonic(), pressed)
+        self._make_way(pressed)
 
     def _pressed(self) -> list[int]:
         return [] if self._keys is None else [info.number for info in self._keys.read()]
@@ -343,7 +339,7 @@ class TerminalPrompt:
         try:
             self._loop.watch(self._fd, self._on_input)
             self._loop.watch(self._keys.fd, self._on_key)
-            _set_foreground(self._fd, os.getpid())
+            os.tcsetpgrp(self._fd, os.getpid())  # SIGTTOU is blocked here
             modes = PromptModes(self._fd)
         except OSError:
             self._loop.unwatch(self._fd)
@@ -353,16 +349,13 @@ class TerminalPrompt:
         stopped_before = frozenset(found.pid for found in processes if found.state == "T")
         self._taken = _Taken(foreground, own_group, modes, size, stopped_before)
 
-    def _make_way(self, now_s: float, pressed: Sequence[int] = ()) -> None:
-        asked = self._queue.get(self._shown)
-        if asked is not None:
+    def _make_way(self, pressed: Sequence[int] = ()) -> None:
+        if self._shown in self._queue:
             approve = self._hints.command("approve", self._shown)
-            or_by_command = f" (or: {approve})" if asked.or_by_command else ""
-            self._say(
-                f"\r\nsigwrap: the request is put aside and comes back later{or_by_command}\r\n"
-            )
+            now = f" (or: {approve})" if self._approvals.has_control else ""
+            self._say(f"\r\nsigwrap: the request is put aside and comes back later{now}\r\n")
         self._shown = ""
-        self._not_before_s = now_s + _MADE_WAY_S
+        self._not_before_s = time.monotonic() + _MADE_WAY_S
         self._give_back(pressed)
 
     def _give_back(self, pressed: Sequence[int] = ()) -> None:
@@ -376,7 +369,7 @@ class TerminalPrompt:
         try:
             taken.modes.restore()
             if os.tcgetpgrp(self._fd) == os.getpgrp():
-                _set_foreground(self._fd, taken.foreground)
+                os.tcsetpgrp(self._fd, taken.foreground)
         except OSError:
             pass  # it hung up, or that group has ended
         pressed = [*pressed, *self._pressed()]  # while we are not in that group
@@ -400,7 +393,7 @@ class TerminalPrompt:
     def _continue(self, taken: _Taken) -> None:
         if self._taken is not None:
             return
-        for pid in proc_files.all_pids():
+        for pid in procfs.all_pids():
             found = procfs.stat(pid)
             if found is not None and self._is_kept_waiting(found, taken):
                 send(pid, signal.SIGCONT)
@@ -422,22 +415,14 @@ class TerminalPrompt:
             return b""
 
 
-def ring(_notice: Notice) -> None:
+def ring() -> None:
     """Ring the terminal's bell, which leaves the screen as it is."""
     if terminals.controlling >= 0:
         terminals.write_all(terminals.controlling, b"\a", within_s=_WRITTEN_WITHIN_S)
 
 
-def _is_below_us(group: int, processes: list[Stat]) -> bool:
-    parents = {found.pid: found.ppid for found in processes}
-    us = os.getpid()
-    for found in processes:
-        pid = found.pid if found.pgrp == group else 0
-        while pid > 1 and pid != us:
-            pid = parents.get(pid, 0)
-        if pid == us:
-            return True
-    return False
+def _is_below_us(pid: int) -> bool:
+    return os.getpid() in procfs.ancestors(pid)
 
 
 def _a_process_waits_for_input(processes: list[Stat]) -> bool:
@@ -446,15 +431,6 @@ def _a_process_waits_for_input(processes: list[Stat]) -> bool:
         found.session == session and found.pid != us and waits_for_input(found.pid)
         for found in processes
     )
-
-
-def _set_foreground(fd: int, group: int) -> None:
-    """Block SIGTTOU, which the kernel sends if this comes from the background."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
-    try:
-        os.tcsetpgrp(fd, group)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _signal_group(group: int, number: int) -> None:

@@ -1,9 +1,8 @@
 """Replace modules of the standard library that are slow to import. Each takes a tenth of the time,
-and behaves the same for all that sigwrap uses.
+and behaves the same for all that sigwrap uses. Here are typing's names (a run checks no types),
+NamedTuple, Enum, suppress, lru_cache, deque, Counter, and signals without the enumerations of their
+numbers.
 
-here        typing's names (a run checks no types), NamedTuple, Enum, suppress, lru_cache, deque,
-            Counter
-signal      signals, without the enumerations of their numbers
 socket      sockets, without files and host names
 re          regular expressions, compiled when first needed
 json        writes JSON; imports json only to read it
@@ -21,6 +20,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # to a type checker, this name is true
 
 if TYPE_CHECKING:
+    import signal as signal
     from collections import Counter as Counter
     from collections import deque as deque
     from contextlib import suppress as suppress
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Protocol as Protocol
     from typing import TypeVar as TypeVar
 else:
+    import _signal as signal  # noqa: F401
     from _collections import _tuplegetter
     from _collections import deque as deque
     from _functools import _lru_cache_wrapper
@@ -122,6 +123,11 @@ else:
         named = code.replace(co_name="__new__", co_varnames=("_cls", *fields))
         return FunctionType(named, {"_make": _make}, "__new__", tuple(defaults.values()))
 
+    def _make_first(cls, *values, **named):
+        """Make the constructor at the first call: a run has no use for most of the tuples."""
+        cls.__new__ = staticmethod(_constructor(cls._fields, cls._field_defaults))
+        return cls.__new__(cls, *values, **named)
+
     class _TupleMeta(type):
         def __new__(cls, name, bases, namespace):
             fields = tuple(namespace.pop("__annotations__", ()))
@@ -133,7 +139,7 @@ else:
                 "__match_args__": fields,
                 "_fields": fields,
                 "_field_defaults": defaults,
-                "__new__": _constructor(fields, defaults),
+                "__new__": _make_first,
             }
             return type.__new__(type, name, (_Base,), namespace)
 

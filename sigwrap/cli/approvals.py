@@ -124,11 +124,11 @@ def print_request(store: str, wanted: str, *, as_json: bool) -> None:
 def _listed(store: str) -> tuple[list[dict[str, Any]], int, list[Unreachable]]:
     """Return the open requests, the number of others that the sessions did not list, and the
     sessions that did not answer. A note names each of those."""
-    with listed_by_all(store) as (answered, failures):
-        good = _trusted(answered, failures)
+    answered, failures = listed_by_all(store)
+    good = _trusted(answered, failures)
     requests = [
-        {**each, "session_id": client.session_id, "session_name": text(reply.get("name"))}
-        for client, reply in good
+        {**each, "session_id": session_id, "session_name": text(reply.get("name"))}
+        for session_id, reply in good
         for each in requests_in(reply)
     ]
     return requests, sum(number(reply.get("more")) for _, reply in good), failures
@@ -141,7 +141,7 @@ def _trusted(
     good = []
     for each in answered:
         try:
-            check(each.client, each.reply, may_fail)
+            check(each.session_id, each.reply, may_fail)
             good.append(each)
         except Unreachable as failure:
             failures.append(failure)
@@ -197,12 +197,12 @@ def _answer(store: str, request: ControlRequest) -> ControlReply:
 
 def _first_that_knows(store: str, request: ControlRequest) -> tuple[ControlReply, str]:
     """Ask all sessions; return the reply and the id of the one that has the request."""
-    with ask_all(store, request) as (answered, failures):
-        failures += silent_ones(store, answered, failures)
-        good = _trusted(answered, failures, may_fail=("unknown-id", "late"))
-    for client, reply in good:
+    answered, failures = ask_all(store, request)
+    failures += silent_ones(store, answered, failures)
+    good = _trusted(answered, failures, may_fail=("unknown-id", "late"))
+    for session_id, reply in good:
         if reply.get("ok") is True:
-            return reply, client.session_id
+            return reply, session_id
     for _, reply in good:
         if reply.get("error") == "late":
             raise SessionError(printable(str(reply.get("message"))))

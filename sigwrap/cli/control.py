@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigwrap.approve.control_client import ControlClient, Unreachable
+from sigwrap.approve.control_client import Unreachable
 from sigwrap.approve.control_protocol import ControlReply
 from sigwrap.errors import SessionError
 from sigwrap.kernel.peer import is_inside_a_session
@@ -18,22 +18,20 @@ def refuse_inside(message: str) -> None:
         raise SessionError(message, "use a shell outside the session")
 
 
-def check(session: ControlClient, reply: ControlReply, may_fail: tuple[str, ...] = ()) -> None:
+def check(session_id: str, reply: ControlReply, may_fail: tuple[str, ...] = ()) -> None:
     """Raise Unreachable if the session refuses, or if another one answers on its socket."""
-    if reply.get("session_id", session.session_id) != session.session_id:
-        raise Unreachable(
-            f"another session answers for session {session.session_id}", session.session_id
-        )
+    if reply.get("session_id", session_id) != session_id:
+        raise Unreachable(f"another session answers for session {session_id}", session_id)
     if reply.get("ok") is True or reply.get("error") in may_fail:
         return
     message = printable(str(reply.get("message", "refused")))
     if reply.get("error") == "inside":
         raise Unreachable(
             message,
-            session.session_id,
+            session_id,
             "processes in a session can't answer requests or signal sessions",
         )
-    raise Unreachable(f"session {session.session_id}: {message}", session.session_id)
+    raise Unreachable(f"session {session_id}: {message}", session_id)
 
 
 def running_session(store: str, selector: str) -> str:

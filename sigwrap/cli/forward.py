@@ -6,7 +6,7 @@ import sigwrap
 from sigwrap.amounts import span_s
 from sigwrap.cli.output import out
 from sigwrap.errors import UsageError
-from sigwrap.front.forward import run_alone
+from sigwrap.front.parent import run_alone
 
 _USAGE = """sigwrap-forward [--grace TIME] -- COMMAND [ARGS...]
 

@@ -19,7 +19,7 @@ from sigwrap.control import killswitch
 from sigwrap.control.activation import activate, hides_processes
 from sigwrap.control.killswitch import State
 from sigwrap.errors import StoreError, UsageError
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.report.forms.times import iso_time
 from sigwrap.text import first_of
 from sigwrap.watch.actions import ended_sessions
@@ -39,8 +39,8 @@ def on(
 
     New sessions can start again after sigwrap killswitch off.
     """
-    proc_files.hold()
-    proc_files.require()
+    procfs.hold()
+    procfs.require()
     refuse_inside("processes in a session can't turn on the kill switch")
     signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)  # an interrupt would leave it half done
     activated = activate(lambda: store_folder(store), reason)

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator, Mapping
 
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.errors import (
     COMMAND_ENDED,
@@ -17,13 +18,15 @@ from sigwrap.errors import (
 )
 from sigwrap.front.messages import Channel, DiedOf, HeldUp
 from sigwrap.front.process import run_before_supervisor
-from sigwrap.kernel import limits, pidfd, proc_files
-from sigwrap.kernel.descriptors import release_all, require_enough, reserve_standard_streams
+from sigwrap.kernel import limits, procfs, signals
+from sigwrap.kernel.descriptors import close_all_but, require_enough, reserve_standard_streams
 from sigwrap.outcomes import counted
-from sigwrap.session.run import Ended, run_session
 from sigwrap.session.settings import BELL, Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
+
+if TYPE_CHECKING:
+    from sigwrap.session.run import Ended
 
 # Reasons that an earlier line has already given.
 _SAID_BEFORE = (
@@ -35,8 +38,8 @@ _SAID_BEFORE = (
 def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None) -> int:
     """Run the command, with `variables` added to its environment."""
     reserve_standard_streams()
-    proc_files.hold()
-    proc_files.require()
+    procfs.hold()
+    procfs.require()
     inherited = Inherited.capture()
     if variables:
         inherited = inherited._replace(environment={**inherited.environment, **variables})
@@ -46,7 +49,7 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
         return run_in_joined_session(settings, inherited)
     limits.lift(inherited.limits)
     require_enough()
-    pidfd.require()
+    signals.require()
     wants_traceback = bool(os.environ.get("SIGWRAP_DEBUG"))
     if wants_traceback:
         import traceback  # later, nothing may be imported
@@ -88,6 +91,9 @@ def _supervise(
     front_pid: int,
     waited_for_pid: int,
 ) -> int:
+    # Only the supervisor needs it: the front process has forked by now.
+    from sigwrap.session.run import run_session
+
     ended = run_session(
         settings,
         inherited,
@@ -106,7 +112,7 @@ def _supervise(
         front.send(DiedOf(number=ended.signal))
     if ended.is_held_up:
         front.send(HeldUp(status=ended.status))
-        release_all()
+        close_all_but(())  # readers of our pipes need not wait for our last thread
     return ended.status
 
 

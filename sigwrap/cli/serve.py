@@ -14,7 +14,7 @@ from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import note, out
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.start import onefile
 from sigwrap.text import printable
 
@@ -49,8 +49,8 @@ def serve(
 
     On this machine only. The printed address lets one browser in, once.
     """
-    proc_files.hold()
-    proc_files.require()
+    procfs.hold()
+    procfs.require()
     refuse_inside("processes in a session can't serve the page")
     from sigwrap.watch.actions import carry_out
     from sigwrap.watch.notify import start_apart

@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from sigwrap.amounts import size_bytes, span_s
-from sigwrap.approve.control_protocol import is_listened_at, left_sockets, remove_left
+from sigwrap.approve.control_client import is_listened_at, left_sockets, remove_left
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import (
     Format,

@@ -11,7 +11,7 @@ import typer
 
 from sigwrap.agent import AgentSignal
 from sigwrap.agent.signals import known_signal
-from sigwrap.approve.control_client import ControlClient, ask_one
+from sigwrap.approve.control_client import ask_one
 from sigwrap.approve.control_protocol import ControlReply
 from sigwrap.cli.control import check, running_session
 from sigwrap.cli.group import App
@@ -104,29 +104,31 @@ def _send(
         raise UsageError("the session can't be empty", "name one, or none for the latest")
     folder = store_folder(store)
     request = {"do": "signal", "signal": wanted.name, "reason": reason}
-    with ask_one(folder, running_session(folder, selector or ""), request) as (session, first):
-        check(session, first)
-        reply = _settled(session, first, wanted)
+    session_id = running_session(folder, selector or "")
+    first = ask_one(folder, session_id, request)
+    check(session_id, first)
+    reply = _settled(folder, session_id, first, wanted)
     if form is Format.JSON:
         known = {name: value for name, value in reply.items() if name not in ("v", "ok")}
         out(json.dumps({"schema": SIGNAL_SCHEMA, **known}, indent=2))
     else:
-        out(f"session {session.session_id.rpartition('-')[2]}: {_what_happened(reply)}")
+        out(f"session {session_id.rpartition('-')[2]}: {_what_happened(reply)}")
     if reply.get("outcome") == "failed":
         error = printable(text(reply.get("error")) or "internal error of sigwrap")
         raise SessionError(f"{wanted.name} failed: {error}")
 
 
-def _settled(session: ControlClient, reply: ControlReply, wanted: AgentSignal) -> ControlReply:
+def _settled(store: str, session_id: str, reply: ControlReply, wanted: AgentSignal) -> ControlReply:
     """Wait until the current execs have ended and the process tree is frozen."""
     until_s = time.monotonic() + _SETTLES_WITHIN_S
     while _is_unsettled(reply, wanted) and time.monotonic() < until_s:
         time.sleep(_ASKS_EVERY_S)
         try:
-            reply = session.ask({"do": "signal-outcome", "sequence": reply.get("sequence")})
+            request = {"do": "signal-outcome", "sequence": reply.get("sequence")}
+            reply = ask_one(store, session_id, request)
         except SessionError:  # the session has ended meanwhile
             return reply
-        check(session, reply)
+        check(session_id, reply)
     return reply
 
 

@@ -16,7 +16,7 @@ from sigwrap.cli.group import App
 from sigwrap.cli.options import StoreOption, watched_store
 from sigwrap.cli.output import out
 from sigwrap.errors import UsageError, from_signal
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.watch.documents import board_document, events_document
 from sigwrap.watch.notify import Notifier
 from sigwrap.watch.source import Source
@@ -102,8 +102,8 @@ def _show(store: str, notify: str) -> int:
 
 
 def _source(store: str, *, attends: bool) -> Source:
-    proc_files.hold()
-    proc_files.require()
+    procfs.hold()
+    procfs.require()
     source = Source(store)
     source.attend(attends)
     source.start()

@@ -2,14 +2,12 @@
 
 killswitch     the kill switch: its file, and the signal that ends a session
 activation     turns the kill switch on: the end of every session
-remote_switch  the remote kill switch: when to poll, and what to do with the answer
-remote_steps   pure: its answers and missed polls
+remote_switch  the remote kill switch: when to poll, and what follows from answers and misses
 remote_poll    one poll of its URL
 agent_signals  signals to the whole session, and tool calls that hooks report
 watchers       rules that escalate, loops, drift, attempts on sigwrap: they become agent signals
-usage_limits   pure: limits on processor time and memory, and when to look next
+usage_limits   limits on processor time and memory, and when to look next
 usage          CPU time and memory of a tree, from /proc and control groups
-usage_watch    measures them as often as the limits want
 forks          limits on new processes
 freezing       stops the whole tree, lets no exec start, and continues it
 """

@@ -18,12 +18,11 @@ from sigwrap.bare import NamedTuple, signal
 from sigwrap.control import killswitch
 from sigwrap.control.killswitch import State
 from sigwrap.errors import StoreError
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.limits import lift_open_files
 from sigwrap.kernel.peer import SUPERVISOR_NAME, has_supervisor_above
-from sigwrap.kernel.pidfd import has_ended
 from sigwrap.kernel.process import descendants, send
-from sigwrap.kernel.sigfd import KILL_SWITCH_SIGNAL
+from sigwrap.kernel.signals import KILL_SWITCH_SIGNAL, has_ended
 from sigwrap.log.folder import Folder
 
 _FILES_FIRST_S = 0.25  # so that sessions that start later are refused
@@ -60,109 +59,34 @@ def activate(store: Callable[[], str], reason: str) -> Activated:
     files.come(_FILES_FIRST_S)
     announced = killswitch.announce(state)
     try:
-        ends = _Ends()
+        sessions = _Sessions()
         until_s = time.monotonic() + _SECOND_PASS_S
         for _ in range(_MOST_PASSES):
-            while ends.go_on() or time.monotonic() < until_s:
+            while sessions.go_on() or time.monotonic() < until_s:
                 time.sleep(_LOOKS_EVERY_S)
             files.stand()
-            known = ends.found
+            known = len(sessions.found)
             if files.running and hides_processes():
-                ends.add_hidden(map(lock_holder, files.running.values()))
-            ends.search_anew()
-            while ends.go_on():
+                sessions.add_hidden(map(lock_holder, files.running.values()))
+            sessions.search_anew()
+            while sessions.go_on():
                 time.sleep(_LOOKS_EVERY_S)
-            if ends.found == known:  # no session has started while a file was missing
+            if len(sessions.found) == known:  # no session has started while a file was missing
                 break
         files.finish()
     finally:
         os.close(announced)
+    left = [each for each in sessions.found if not each.has_ended]
+    ended = [each for each in sessions.found if each not in left]
     return Activated(
         state=files.state,
-        ended=ends.ended,
-        forced=ends.forced,
-        left=ends.left,
-        unreached=() if ends.left else tuple(files.running or ()),
-        may_be_more=not ends.is_complete or files.running is None or hides_processes(),
+        ended=sum(not each.is_killed for each in ended),
+        forced=sum(each.is_killed for each in ended),
+        left=tuple(each.pid for each in left),
+        unreached=() if left else tuple(files.running or ()),
+        may_be_more=not sessions.is_complete or files.running is None or hides_processes(),
         without=files.failures,
     )
-
-
-class _Ends:
-    """Ends all sessions, including those that start meanwhile."""
-
-    def __init__(self) -> None:
-        self._search = Search()
-        self._searched_s = 0.0
-        self._searches_until_s = time.monotonic() + _SEARCHES_FOR_S
-        self._found: list[_End] = []
-
-    @property
-    def found(self) -> int:
-        return len(self._found)
-
-    @property
-    def is_complete(self) -> bool:
-        return self._search.is_complete
-
-    def search_anew(self) -> None:
-        self._searched_s = 0.0
-        self._searches_until_s = time.monotonic() + _SEARCHES_FOR_S
-
-    def add_hidden(self, pids: Iterable[int]) -> None:
-        for supervisor in map(self._search.hidden_one, filter(None, pids)):
-            if supervisor is not None:
-                self._found.append(_End(supervisor))
-
-    def go_on(self) -> bool:
-        """Return False once no supervisor is left, or those left got SIGKILL long ago."""
-        running = [each for each in self._found if each.goes_on()]
-        now_s = time.monotonic()
-        if not running or now_s - self._searched_s > _SEARCHES_EVERY_S:
-            new = [_End(each) for each in self._search.new_ones()]
-            self._searched_s = time.monotonic()
-            self._found += new
-            running += new
-        if running:
-            self._searches_until_s = now_s + _SEARCHES_FOR_S
-        return bool(running) or (not self.is_complete and now_s < self._searches_until_s)
-
-    @property
-    def ended(self) -> int:
-        return sum(not each.is_killed for each in self._over)
-
-    @property
-    def forced(self) -> int:
-        return sum(each.is_killed for each in self._over)
-
-    @property
-    def left(self) -> tuple[int, ...]:
-        return tuple(each.supervisor.pid for each in self._found if not each.supervisor.has_ended)
-
-    @property
-    def _over(self) -> list[Supervisor]:
-        return [each.supervisor for each in self._found if each.supervisor.has_ended]
-
-
-class _End:
-    def __init__(self, supervisor: Supervisor) -> None:
-        self.supervisor = supervisor
-        self._ends_itself_until_s = time.monotonic() + _OWN_END_S
-        self._is_told = False
-        self._killed_s = 0.0
-
-    def goes_on(self) -> bool:
-        self._is_told = self._is_told or self.supervisor.tell()
-        now_s = time.monotonic()
-        if self.supervisor.has_ended:
-            return False
-        if self._killed_s and now_s - self._killed_s > _GIVES_UP_AFTER_S:
-            return False
-        if now_s > self._ends_itself_until_s:
-            self.supervisor.end_by_force()
-            if self.supervisor.is_killed:
-                self._killed_s = self._killed_s or now_s
-        return True
 
 
 class _Files:
@@ -254,17 +178,20 @@ class _File:
         try:
             self._folder, self._fd = killswitch.put(self._store, self._state)
         except OSError as error:
-            if error.errno == errno.EROFS and self._is_there_already():
+            if self._stays(error):
                 return ""
             return f"cannot write {killswitch.path_in(self._store)}: {error.strerror}"
         if not self._folder.is_ours:
             self._doubt = f"{self._store} belongs to another user, who can remove the kill switch"
         return self._doubt
 
-    def _is_there_already(self) -> bool:
+    def _stays(self, refusal: OSError) -> bool:
+        """Return whether the file is there already, and no process can remove it either."""
         try:
-            return killswitch.read(self._store) is not None
-        except StoreError:
+            if refusal.errno == errno.EROFS:
+                return killswitch.read(self._store) is not None
+            return refusal.errno == errno.EPERM and killswitch.is_immutable_in(self._store)
+        except (StoreError, OSError):
             return False
 
     def _let_go(self) -> None:
@@ -281,78 +208,46 @@ _MOST_ROUNDS = 20
 _SEALS_WITHIN_S = 5.0
 
 
-class Supervisor:
-    """A supervisor, held by a pidfd, since its pid may be reused."""
-
-    def __init__(self, pid: int, pidfd: int) -> None:
-        self.pid = pid
-        self.is_killed = False
-        self._pidfd = pidfd
-        self._stopped: set[int] = set()
-        self._rounds = 0
-        self._had_some_s = 0.0
-        found = procfs.stat(pid)
-        self._above = [] if found is None else _own_processes_above(found.ppid, pid)
-
-    @property
-    def has_ended(self) -> bool:
-        return has_ended(self._pidfd)
-
-    def tell(self) -> bool:
-        """Send the signal, and return whether it was sent."""
-        return _tell(self._pidfd)
-
-    def end_by_force(self) -> None:
-        """Do one round: stop the tree's processes; once no new one appears, kill the supervisor,
-        then the tree.
-
-        In this order the supervisor cannot take the end of the command for an ordinary one, and no
-        process is left that could start another.
-        """
-        if self.has_ended:
-            return
-        below = set(descendants(self.pid))
-        now_s = time.monotonic()
-        self._had_some_s = now_s if below or not self._had_some_s else self._had_some_s
-        if not below and now_s - self._had_some_s < _SEALS_WITHIN_S:
-            return  # the tree has ended, and sealing a large log takes time
-        new = below - self._stopped
-        for pid in new:
-            send(pid, signal.SIGSTOP)
-        self._stopped |= new
-        self._rounds += 1
-        if new and self._rounds < _MOST_ROUNDS:
-            return
-        self._kill()
-        for pid in below:
-            send(pid, signal.SIGKILL)
-        for pid in self._above:  # stopped along with the command; now they clean up and exit
-            send(pid, signal.SIGCONT)
-
-    def _kill(self) -> None:
-        self.is_killed = True
-        try:
-            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        except OSError:
-            pass  # it has just ended
-
-
-class Search:
-    """Finds each supervisor once. `is_complete`: the last look has checked every process.
+class _Sessions:
+    """Finds all supervisors, also those that start meanwhile, and ends them. `is_complete`: the
+    last search has checked every process.
 
     A process below a supervisor ends with that session. It may be a nested session's supervisor, so
     it is signalled, or only look like one, so it is not killed.
     """
 
     def __init__(self) -> None:
+        self.found: list[_Supervisor] = []
         self.is_complete = False
-        self._known: dict[int, Supervisor] = {}
         self._told: set[tuple[int, int]] = set()  # in sessions: pid and start time
+        self.search_anew()
 
-    def new_ones(self) -> list[Supervisor]:
+    def search_anew(self) -> None:
+        self._searched_s = 0.0
+        self._searches_until_s = time.monotonic() + _SEARCHES_FOR_S
+
+    def add_hidden(self, pids: Iterable[int]) -> None:
+        """Add supervisors that /proc does not show."""
+        for pid in filter(None, pids):
+            if procfs.stat(pid) is None and not self._is_known(pid):
+                self._add(pid)
+
+    def go_on(self) -> bool:
+        """Return False once no supervisor is left, or those left got SIGKILL long ago."""
+        running = bool([each for each in self.found if each.goes_on()])
+        now_s = time.monotonic()
+        if not running or now_s - self._searched_s > _SEARCHES_EVERY_S:
+            known = len(self.found)
+            self._search()
+            self._searched_s = time.monotonic()
+            running = running or len(self.found) > known
+        if running:
+            self._searches_until_s = now_s + _SEARCHES_FOR_S
+        return running or (not self.is_complete and now_s < self._searches_until_s)
+
+    def _search(self) -> None:
         self.is_complete = True
-        found = []
-        for pid in proc_files.all_pids():
+        for pid in procfs.all_pids():
             process = procfs.stat(pid)
             if process is None or process.comm != SUPERVISOR_NAME or process.has_ended:
                 continue
@@ -361,30 +256,21 @@ class Search:
             if has_supervisor_above(process.ppid):  # also if its parents end meanwhile
                 self.is_complete = False
                 self._tell_nested(pid, process.start_time)
-            elif (supervisor := self._held(pid)) is not None:
-                found.append(supervisor)
-        return found
-
-    def hidden_one(self, pid: int) -> Supervisor | None:
-        """Return the supervisor with this pid, which /proc does not show, if it is new."""
-        is_new = procfs.stat(pid) is None and not self._is_known(pid)
-        return self._held(pid) if is_new else None
+            else:
+                self._add(pid)
 
     def _is_known(self, pid: int) -> bool:
-        known = self._known.get(pid)
-        return known is not None and not known.has_ended
+        return any(each.pid == pid and not each.has_ended for each in self.found)
 
-    def _held(self, pid: int) -> Supervisor | None:
+    def _add(self, pid: int) -> None:
         pidfd = self._opened(pid)
-        if pidfd < 0:
-            return None
-        self._known[pid] = Supervisor(pid, pidfd)
-        return self._known[pid]
+        if pidfd >= 0:
+            self.found.append(_Supervisor(pid, pidfd))
 
     def _tell_nested(self, pid: int, start_time: int) -> None:
         if (pid, start_time) not in self._told and (pidfd := self._opened(pid)) >= 0:
             self._told.add((pid, start_time))
-            _tell(pidfd)
+            _send(pidfd, KILL_SWITCH_SIGNAL)
             os.close(pidfd)
 
     def _opened(self, pid: int) -> int:
@@ -402,10 +288,67 @@ class Search:
         return pidfd
 
 
-def _tell(pidfd: int) -> bool:
+class _Supervisor:
+    """A supervisor, held by a pidfd, since its pid may be reused."""
+
+    def __init__(self, pid: int, pidfd: int) -> None:
+        self.pid = pid
+        self.is_killed = False
+        self._pidfd = pidfd
+        self._is_told = False
+        self._ends_itself_until_s = time.monotonic() + _OWN_END_S
+        self._killed_s = 0.0
+        self._stopped: set[int] = set()
+        self._rounds = 0
+        self._had_some_s = 0.0
+        found = procfs.stat(pid)
+        self._above = [] if found is None else _own_processes_above(found.ppid, pid)
+
+    @property
+    def has_ended(self) -> bool:
+        return has_ended(self._pidfd)
+
+    def goes_on(self) -> bool:
+        """Signal it, later end it by force. Return whether it has yet to end."""
+        self._is_told = self._is_told or _send(self._pidfd, KILL_SWITCH_SIGNAL)
+        now_s = time.monotonic()
+        if self.has_ended or (self.is_killed and now_s - self._killed_s > _GIVES_UP_AFTER_S):
+            return False
+        if now_s > self._ends_itself_until_s:
+            self._end_by_force(now_s)
+        return True
+
+    def _end_by_force(self, now_s: float) -> None:
+        """Do one round: stop the tree's processes; once no new one appears, kill the supervisor,
+        then the tree.
+
+        In this order the supervisor cannot take the end of the command for an ordinary one, and no
+        process is left that could start another.
+        """
+        below = set(descendants(self.pid))
+        self._had_some_s = now_s if below or not self._had_some_s else self._had_some_s
+        if not below and now_s - self._had_some_s < _SEALS_WITHIN_S:
+            return  # the tree has ended, and sealing a large log takes time
+        new = below - self._stopped
+        for pid in new:
+            send(pid, signal.SIGSTOP)
+        self._stopped |= new
+        self._rounds += 1
+        if new and self._rounds < _MOST_ROUNDS:
+            return
+        if not self.is_killed:
+            self.is_killed, self._killed_s = True, now_s
+        _send(self._pidfd, signal.SIGKILL)
+        for pid in below:
+            send(pid, signal.SIGKILL)
+        for pid in self._above:  # stopped along with the command; now they clean up and exit
+            send(pid, signal.SIGCONT)
+
+
+def _send(pidfd: int, number: int) -> bool:
     try:
-        signal.pidfd_send_signal(pidfd, KILL_SWITCH_SIGNAL)
-    except OSError:
+        signal.pidfd_send_signal(pidfd, number)
+    except OSError:  # it has just ended
         return False
     return True
 
@@ -413,7 +356,7 @@ def _tell(pidfd: int) -> bool:
 def _is_supervisor(pid: int) -> bool:
     credentials = procfs.credentials(pid)
     is_ours = credentials is not None and credentials.effective_uid == os.geteuid()
-    return is_ours and procfs.blocks(pid, KILL_SWITCH_SIGNAL)
+    return is_ours and signals.blocks(pid, KILL_SWITCH_SIGNAL)
 
 
 def hides_processes() -> bool:
@@ -428,7 +371,7 @@ def lock_holder(path: str) -> int:
     """
     try:
         found = os.stat(path)
-        lines = proc_files.all_contents("/proc/locks").splitlines()
+        lines = procfs.all_contents("/proc/locks").splitlines()
     except OSError:
         return 0
     major, minor = os.major(found.st_dev), os.minor(found.st_dev)
@@ -455,6 +398,6 @@ def _own_processes_above(front_pid: int, supervisor: int) -> list[int]:
 
 
 def _may_be_front(pid: int, supervisor: int) -> bool:
-    program = proc_files.linked(f"/proc/{pid}/exe")
-    is_the_same = program != "" and program == proc_files.linked(f"/proc/{supervisor}/exe")
+    program = procfs.linked(f"/proc/{pid}/exe")
+    is_the_same = program != "" and program == procfs.linked(f"/proc/{supervisor}/exe")
     return not procfs.is_dumpable(pid) or is_the_same

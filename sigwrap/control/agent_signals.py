@@ -32,8 +32,8 @@ from sigwrap.approve.control_protocol import (
 from sigwrap.bare import TYPE_CHECKING, json, socket
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload, number, text
+from sigwrap.kernel.descriptors import refuse_descriptors
 from sigwrap.kernel.peer import Peer
-from sigwrap.kernel.pidfd import refuse_descriptors
 from sigwrap.log.folder import private_folder
 from sigwrap.session.diagnosis import Standstill
 from sigwrap.session.run_end import KillDemanded, LimitReached, TerminationDemanded
@@ -117,6 +117,7 @@ class AgentSignals:
         if self._action is None and self._turns.in_flight and self._dispatcher.may_act:
             action = self._action = self._dispatcher.action()
             action.__enter__()
+            self._turns.is_end_awaited = True
             self._end_action_after(_ACTIONS_END_WITHIN_S, action)
 
     def no_exec_in_flight(self) -> None:
@@ -125,11 +126,12 @@ class AgentSignals:
             self._end_action_after(0, self._action)
 
     def _end_action_after(self, seconds: float, action: Scope) -> None:
-        self._loop.call_at(time.monotonic() + seconds, lambda: self._end_action(action))
+        self._loop.call_in(seconds, self._end_action, action)
 
     def _end_action(self, action: Scope) -> None:
         if self._action is action:
             self._action = None
+            self._turns.is_end_awaited = False
             self._carefully(action.__exit__, None)
 
     # One signal
@@ -221,25 +223,20 @@ class AgentSignals:
 
     # The control socket
 
-    def on_request(
-        self, request: ControlRequest, peer: Peer, is_typed: Callable[[], bool]
-    ) -> ControlReply:
-        """`is_typed` returns whether the session itself may have typed the request."""
+    def on_request(self, request: ControlRequest, peer: Peer) -> ControlReply:
         match request:
             case {"do": "signal", "signal": str(word)}:
-                return self._on_signal(word, text(request.get("reason")), peer, is_typed)
+                return self._on_signal(word, text(request.get("reason")), peer)
             case {"do": "signal-outcome", "sequence": int(sequence)}:
                 return self._outcome_of(sequence)
             case _:
                 return refusal("bad-request", "a signal has a name")
 
-    def _on_signal(
-        self, word: str, reason: str, peer: Peer, is_typed: Callable[[], bool]
-    ) -> ControlReply:
+    def _on_signal(self, word: str, reason: str, peer: Peer) -> ControlReply:
         signal = known_signal(word)
         if signal is None:  # `sigwrap signal` suggests the closest name
             return refusal("unknown-signal", unknown(word))
-        if signal is AgentSignal.SIGCONT and is_typed():
+        if signal is AgentSignal.SIGCONT and self._session.approvals.is_typed(peer):
             return refusal(
                 "typed", "the session may have typed this itself: send it from another terminal"
             )
@@ -351,7 +348,7 @@ class ToolCalls:
             if found is not None:
                 self._recorder.record(EVENT, *found)
         self._loop.unwatch(self._end.fileno())
-        self._loop.call_at(time.monotonic() + _PAUSE_S, self._go_on)
+        self._loop.call_in(_PAUSE_S, self._go_on)
 
     def _go_on(self) -> None:
         if self._end is not None:

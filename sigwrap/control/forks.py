@@ -9,8 +9,8 @@ import time
 from sigwrap.approve.questions import denial
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.calls import CLONE_PARENT
-from sigwrap.kernel import proc_files
 from sigwrap.kernel import process as linux_process
+from sigwrap.kernel import procfs
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.policy.judge.rules import Limits
 from sigwrap.session.effects import (
@@ -26,9 +26,9 @@ from sigwrap.session.effects import (
     Tell,
     Unrecorded,
 )
-from sigwrap.session.lineage import Headcount, Process
+from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -99,13 +99,31 @@ class Forks:
         self._pending = {
             tid: fork
             for tid, fork in self._pending.items()
-            if fork.answered_s > latest_s and proc_files.exists(f"/proc/{tid}")
+            if fork.answered_s > latest_s and procfs.exists(f"/proc/{tid}")
         }
 
 
 # Limits new processes, under a policy with `limits.at_fork`.
 
 _COUNTED_FOR_S = 60.0
+_REST = 10  # a count that took 5 ms and found no room is not repeated for 50 ms
+
+
+class Headcount:
+    """An upper bound on a number of processes, which avoids most counts. It rises by what is added,
+    and falls at the next count, when there seems to be no room left."""
+
+    def __init__(self, already: int = 0) -> None:
+        self.at_most = already
+        self._rests_until_s = 0.0
+
+    def is_worth_a_count(self, now_s: float) -> bool:
+        return now_s >= self._rests_until_s
+
+    def counted(self, found: Counted, maximum: int) -> None:
+        self.at_most = found.number
+        if found.number >= maximum:
+            self._rests_until_s = found.ended_s + _REST * (found.ended_s - found.started_s)
 
 
 class ForkFacts(NamedTuple):
@@ -149,9 +167,9 @@ class ForkMediator:
             if not (yield from _has_room(facts, self._tree, limits.max_processes, None)):
                 yield from self._refuse(facts, "max_processes", limits.max_processes)
                 return
-            self._tree.add()
+            self._tree.at_most += 1
         if parent.children is not None:
-            parent.children.add()
+            parent.children.at_most += 1
         yield ContinueFork(parent)
 
     def _refuse(self, facts: ForkFacts, limit: str, maximum: int) -> Steps:
@@ -177,7 +195,7 @@ def _has_room(
     facts: ForkFacts, headcount: Headcount, maximum: int, parent: Process | None
 ) -> Judgement:
     """Return whether one more fits. `parent`: count its children; None: the whole tree."""
-    if not headcount.has_room(maximum) and headcount.is_worth_a_count(facts.now_s):
+    if headcount.at_most >= maximum and headcount.is_worth_a_count(facts.now_s):
         found: Counted = yield CountTree() if parent is None else CountChildren(parent)
-        headcount.counted(found.number, maximum, started_s=found.started_s, ended_s=found.ended_s)
-    return headcount.has_room(maximum)
+        headcount.counted(found, maximum)
+    return headcount.at_most < maximum

@@ -8,7 +8,7 @@ from itertools import chain
 
 from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.kernel import process as linux_process
-from sigwrap.kernel import procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.procfs import Stat
 from sigwrap.text import printable
 
@@ -87,17 +87,17 @@ class Freezing:
             return
         self._is_being_frozen = not self._frozen.stop_all(within_s=_FREEZES_WITHIN_S)
         if self._is_being_frozen:
-            self._loop.call_at(time.monotonic() + _PAUSE_S, self._freeze_rest)
+            self._loop.call_in(_PAUSE_S, self._freeze_rest)
             return
         payload = {"processes": self._frozen.count(), "held": self._turns.held}
         self._recorder.record("tree_frozen", self._command_pid, payload)
-        self._loop.call_at(time.monotonic() + _FREEZES_AGAIN_EVERY_S, self._freeze_regularly)
+        self._loop.call_in(_FREEZES_AGAIN_EVERY_S, self._freeze_regularly)
 
     def _freeze_regularly(self) -> None:
         if self.is_frozen:
             self.freeze_continued()
             self._job_control.stop_front_at_key()
-            self._loop.call_at(time.monotonic() + _FREEZES_AGAIN_EVERY_S, self._freeze_regularly)
+            self._loop.call_in(_FREEZES_AGAIN_EVERY_S, self._freeze_regularly)
 
     def _report_repeated(self, again: list[Stat]) -> None:
         """Name a process that another one keeps continuing: only its end helps."""
@@ -272,5 +272,6 @@ def _runs(tid: int) -> bool:
 
 def _will_run(thread: Stat) -> bool:
     """Return whether it runs. In an uninterruptible wait, a pending SIGSTOP will stop it."""
-    is_held_up = thread.state == "D" and not procfs.has_pending(thread.pid, signal.SIGSTOP)
-    return thread.state in "RS" or is_held_up
+    if thread.state == "D":
+        return not signals.is_in(thread.pid, signal.SIGSTOP, b"SigPnd", b"ShdPnd")
+    return thread.state in "RS"

@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, json, suppress
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.events import HOOK_LOG
-from sigwrap.kernel import proc_files
-from sigwrap.kernel.descriptors import PinnedPath, open_plain_file
-from sigwrap.kernel.file_state import mount_of
+from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import PinnedPath
+from sigwrap.kernel.file_state import is_immutable, mount_of
 from sigwrap.kernel.paths import refuse_magic_links
 from sigwrap.kernel.peer import Peer, examine_sender
-from sigwrap.kernel.sigfd import KILL_SWITCH_SIGNAL, SignalFd
+from sigwrap.kernel.signals import KILL_SWITCH_SIGNAL, SignalFd
 from sigwrap.log.folder import (
     JOURNAL_SUFFIX,
     Folder,
@@ -94,20 +94,18 @@ def read(store: str) -> State | None:
 
     Raises StoreError if it is unknown whether the file is there.
     """
-    path = path_in(store)
     try:
         refuse_magic_links(store)
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        folder = os.open(store, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return look_in(folder)
+        finally:
+            os.close(folder)
+    except (NotADirectoryError, FileNotFoundError, ValueError):
         return None
     except OSError as error:
-        why = f"can't check for {printable(path)}: {error.strerror}"
+        why = f"can't check for {printable(path_in(store))}: {error.strerror}"
         raise StoreError(why, "check the permissions of its directories") from error
-    try:
-        with open_plain_file(path) as file:
-            return _decoded(file.read(_MAX_BYTES))
-    except OSError:
-        return State()
 
 
 def known(each_store: tuple[str, ...]) -> State | None:
@@ -165,12 +163,26 @@ def remove(each_store: tuple[str, ...]) -> list[str]:
     """Remove the file from all stores; return why it is still on."""
     failures = []
     for store in each_store:
+        path = printable(path_in(store))
         try:
             with suppress(FileNotFoundError, NotADirectoryError):
-                _remove(store)
+                if is_immutable_in(store):
+                    failures.append(f"{path} is immutable; first, as root: chattr -i {path}")
+                else:
+                    _remove(store)
         except OSError as error:
-            failures.append(f"can't remove {printable(path_in(store))}: {error.strerror}")
+            failures.append(f"can't remove {path}: {error.strerror}")
     return failures
+
+
+def is_immutable_in(store: str) -> bool:
+    """Return whether the file is there and immutable: root has to change that before it is
+    removed. Raises OSError if that is unknown."""
+    folder = os.open(store, _FOLDER_FLAGS)
+    try:
+        return is_immutable(folder, NAME.encode())
+    finally:
+        os.close(folder)
 
 
 def _remove(store: str) -> None:
@@ -184,15 +196,15 @@ def _remove(store: str) -> None:
 
 
 def look_in(folder: int) -> State | None:
-    """Return the state, as `read` does, without waiting for a file system mounted there."""
+    """Return the state, without waiting for a file system mounted over the file."""
     try:
         found = os.open(NAME, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:
+    except FileNotFoundError:
         return None
     try:
         if not stat.S_ISREG(os.fstat(found).st_mode) or mount_of(found) != mount_of(folder):
             return State()
-        proc, path = proc_files.at(b"/proc/self/fd/%d" % found)
+        proc, path = procfs.at(b"/proc/self/fd/%d" % found)
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=proc)
     except OSError:
         return State()
@@ -220,9 +232,9 @@ def announced_by(pid: int) -> State | None:
     """Return the state that a process outside all sessions announces; None if unreadable."""
     folder = f"/proc/{pid}/fd"
     try:
-        for name in proc_files.names(folder):
-            if proc_files.linked(f"{folder}/{name}") == f"/memfd:{_ANNOUNCEMENT} (deleted)":
-                file = proc_files.open_file(f"{folder}/{name}")
+        for name in procfs.names(folder):
+            if procfs.linked(f"{folder}/{name}") == f"/memfd:{_ANNOUNCEMENT} (deleted)":
+                file = procfs.open_file(f"{folder}/{name}")
                 try:
                     return _decoded(os.pread(file, _MAX_BYTES, 0))
                 finally:
@@ -350,7 +362,7 @@ class KillSwitch:
         now_s = time.monotonic()
         for place in self._places:
             self._look(place, now_s)
-        self._loop.call_at(now_s + _LOOKS_EVERY_S, self._look_regularly)
+        self._loop.call_in(_LOOKS_EVERY_S, self._look_regularly)
 
     def _look(self, place: _Place, now_s: float) -> None:
         state = place.look()
@@ -392,9 +404,9 @@ class _Place:
         """Return what the file says; None if there is no file."""
         try:
             folder = self._pinned.open(os.O_DIRECTORY)
+            try:
+                return look_in(folder)
+            finally:
+                os.close(folder)
         except OSError:  # the log is in one of the stores: its checks report a missing one
             return None
-        try:
-            return look_in(folder)
-        finally:
-            os.close(folder)

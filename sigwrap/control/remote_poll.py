@@ -8,6 +8,7 @@ no limit: remote_switch.py counts a poll that does not return as missed.
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import socket
@@ -21,7 +22,6 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import sigwrap
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.control.remote_steps import Answer, Missed, read_answer
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.kernel.sockets import ListenerCheck
 from sigwrap.text import printable
@@ -39,9 +39,25 @@ _URL_CHARACTERS = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f:.]+")
 _LOOPBACK = re.compile(r"localhost|::1|127(\.[0-9]{1,3}){3}")
 _SHOWN_CHARACTERS = 200
+_REASON_CHARACTERS = 200
 _BUNDLES = ("ca-certificates.crt", "ca-bundle.crt")
 # A name server that is down must not use up a whole poll.
 _RESOLVER = "timeout:1 attempts:2"
+
+
+class Killed(NamedTuple):
+    reason: str  # a printable line
+
+
+class Alive(NamedTuple):
+    pass
+
+
+class Missed(NamedTuple):
+    reason: str
+
+
+Answer = Killed | Alive | Missed
 
 Poll = Callable[[], Answer]
 
@@ -187,6 +203,32 @@ def verifying_context(environment: Mapping[bytes, bytes]) -> ssl.SSLContext:
             "install ca-certificates, or set $SSL_CERT_FILE",
         )
     return context
+
+
+def read_answer(body: bytes) -> Answer:
+    """Parse the body. Only a JSON object can keep the run alive: an error page cannot."""
+    try:
+        found = json.loads(body.decode())
+    except UnicodeDecodeError:
+        return Missed("the answer is not UTF-8")
+    except (ValueError, RecursionError):
+        return Missed("the answer is not JSON")
+    if not isinstance(found, dict):
+        return Missed("the answer is not a JSON object")
+    match found.get("killed", False), found.get("reason"):
+        case True, reason:
+            return Killed(_line(reason) or "no reason given")
+        case False, _:
+            return Alive()
+    return Missed("in the answer, killed is neither true nor false")
+
+
+def _line(reason: object) -> str:
+    """Return a short printable line. Escaping can turn one character into ten, so cut twice."""
+    if not isinstance(reason, str):
+        return ""
+    line = printable(" ".join(reason[: 4 * _REASON_CHARACTERS].split()))
+    return line if len(line) <= _REASON_CHARACTERS else line[:_REASON_CHARACTERS] + "…"
 
 
 def poll_of(address: Web | File, environment: Mapping[bytes, bytes]) -> Poll:

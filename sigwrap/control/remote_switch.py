@@ -1,4 +1,8 @@
-"""The loop's side of the remote kill switch: a URL that is polled every 10 s, and may kill the run.
+"""The remote kill switch: a URL that is polled every 10 s, and may kill the run.
+
+A poll is missed if no valid answer comes. A missed poll is an event and kills nothing: an attacker
+that cuts the network must not end every run. With --killswitch-fail-closed, three misses in a row
+kill the run. A kill cannot be taken back.
 
 A thread polls, since a name server, a file or the server decides how long that takes. The loop's
 own clock decides which polls are missed: a thread that never comes back is a row of missed polls.
@@ -16,19 +20,19 @@ import time
 from collections.abc import Iterator, Mapping
 
 from sigwrap.bare import TYPE_CHECKING
-from sigwrap.control.remote_poll import WITHIN_S, File, poll_of, read_address
-from sigwrap.control.remote_steps import (
+from sigwrap.control.remote_poll import (
+    WITHIN_S,
+    Alive,
     Answer,
-    Kill,
+    File,
     Killed,
     Missed,
-    RecordMissed,
-    RecordReached,
-    RemoteSwitchState,
-    TellNeverReached,
+    poll_of,
+    read_address,
 )
 from sigwrap.errors import SessionError
-from sigwrap.kernel import proc_files
+from sigwrap.events import Payload
+from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import have_own_table
 from sigwrap.session.run_end import SwitchedOff
 
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
 EVERY_S = 10.0
+_MISSES_UNTIL_KILL = 3
+_RECORDED_EVERY = 30  # misses in a row, after the first
 _GIVE_UP_AFTER_S = WITHIN_S + 0.5  # the thread itself gives up first, and knows why
 _MOST_PARTS = 1000  # of a path, with those of the links on it
 
@@ -48,7 +54,9 @@ class RemoteSwitch:
         could ever succeed."""
         self._address = read_address(url, where)
         self._poll = poll_of(self._address, environment)
-        self._state = RemoteSwitchState(self._address.shown, fail_closed=fail_closed)
+        self._fail_closed = fail_closed
+        self._missed = 0  # in a row
+        self._was_reached = False
         self.has_killed = False
         self._is_awaited = False  # the loop still waits for the answer of this period
         self._is_thread_idle = True
@@ -92,9 +100,8 @@ class RemoteSwitch:
         if self._is_thread_idle:
             self._is_thread_idle = False
             os.eventfd_write(self._wanted_fd, 1)
-        now_s = time.monotonic()
-        self._loop.call_at(now_s + _GIVE_UP_AFTER_S, self._give_up)
-        self._loop.call_at(now_s + EVERY_S, self._start_period)
+        self._loop.call_in(_GIVE_UP_AFTER_S, self._give_up)
+        self._loop.call_in(EVERY_S, self._start_period)
 
     def _on_answered(self, _happened: int) -> None:
         try:
@@ -112,28 +119,48 @@ class RemoteSwitch:
             self._take(Missed("the poll does not return"))
 
     def _take(self, answer: Answer) -> None:
+        if self.has_killed:
+            return
+        match answer:
+            case Killed(reason=reason):
+                self._reached()
+                self._kill(reason)
+            case Alive():
+                self._reached()
+            case Missed(reason=reason):
+                self._miss(reason)
+
+    def _reached(self) -> None:
+        missed, self._missed = self._missed, 0
+        self._was_reached = True
+        if missed:
+            self._record("killswitch_reached", {"missed": missed})
+
+    def _miss(self, reason: str) -> None:
+        self._missed += 1
+        kills = self._fail_closed and self._missed >= _MISSES_UNTIL_KILL
+        if self._missed == 1 or kills or self._missed % _RECORDED_EVERY == 0:
+            self._record("killswitch_missed", {"reason": reason, "count": self._missed})
         url = self._address.shown
-        for step in self._state.on(answer):
-            match step:
-                case RecordMissed(reason=reason, in_a_row=count):
-                    payload = {"url": url, "reason": reason, "count": count}
-                    self._recorder.record("killswitch_missed", os.getpid(), payload)
-                case RecordReached(missed=missed):
-                    payload = {"url": url, "missed": missed}
-                    self._recorder.record("killswitch_reached", os.getpid(), payload)
-                case TellNeverReached(reason=reason):
-                    self._recorder.tell(
-                        f"cannot reach the remote kill switch {url}: {reason} (retrying "
-                        f"every {EVERY_S:.0f} s)"
-                    )
-                case Kill(reason=reason):
-                    self.has_killed = True
-                    self._ending.on(SwitchedOff(reason, url, time.time_ns()))
+        if self._missed == 1 and not self._was_reached:  # the URL may be wrong
+            self._recorder.tell(
+                f"cannot reach the remote kill switch {url}: {reason} (retrying every "
+                f"{EVERY_S:.0f} s)"
+            )
+        if kills:
+            self._kill(f"no answer from {url} for {self._missed} polls (fail closed)")
+
+    def _record(self, event: str, payload: Payload) -> None:
+        self._recorder.record(event, os.getpid(), {"url": self._address.shown, **payload})
+
+    def _kill(self, reason: str) -> None:
+        self.has_killed = True
+        self._ending.on(SwitchedOff(reason, self._address.shown, time.time_ns()))
 
     def _poll_whenever_wanted(self) -> None:
         """The thread. An error's text may hold a part of the URL, so only its type is shown."""
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        have_own_table((self._wanted_fd, self._answered_fd, *proc_files.held()))
+        have_own_table((self._wanted_fd, self._answered_fd, *procfs.held()))
         while True:
             os.eventfd_read(self._wanted_fd)
             try:

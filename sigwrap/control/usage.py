@@ -19,8 +19,7 @@ import resource
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping
 
-from sigwrap.bare import NamedTuple, deque, suppress
-from sigwrap.control.usage_limits import Look, ProcessUse
+from sigwrap.bare import NamedTuple, deque
 from sigwrap.errors import KernelError
 from sigwrap.kernel import limits, process, procfs
 from sigwrap.kernel.libc import syscall
@@ -40,6 +39,24 @@ _PAUSE_S = 0.005
 # Pipes and sockets come on top of the sum that the limit applies to.
 _LEEWAY_SHARE = 8
 _LEAST_LEEWAY_BYTES = 16 << 20
+
+
+class ProcessUse(NamedTuple):
+    """The usage of one process. A zombie still has its times."""
+
+    pid: int
+    start_time: int
+    ppid: int
+    own_ms: int
+    of_children_ms: int  # children that it has waited for, and their children
+    memory_bytes: int  # an upper bound: shared memory is counted for each process
+
+
+class Look(NamedTuple):
+    supervisor: int
+    reaped_ms: int  # of the processes that the supervisor has waited for
+    processes: tuple[ProcessUse, ...]
+    ended: frozenset[int]  # processes of the last look that ended before this one
 
 
 def look(known: Mapping[int, ProcessUse]) -> Look:
@@ -214,6 +231,17 @@ class _Group:
         finally:
             os.close(fd)
 
+    def limits_memory(self, file: str, memory_bytes: int) -> bool:
+        """Limit the memory of the group a little above, if it can; return whether it does."""
+        if not self.has(file):
+            return False
+        try:
+            leeway = max(memory_bytes // _LEEWAY_SHARE, _LEAST_LEEWAY_BYTES)
+            self.write(file, memory_bytes + leeway)
+        except OSError:
+            return False
+        return True
+
     def figure(self, counter: _Counter) -> int:
         """Return the figure, 0 if its file is gone."""
         try:
@@ -244,33 +272,37 @@ class _Group:
 
 class SessionCgroup:
     def __init__(self, session_id: str) -> None:
-        self._groups: dict[str, _Group] = {}  # by controller; "" is version 2
-        self._time: tuple[_Group, _Counter] | None = None
-        self._memory: tuple[_Group, str] | None = None
         self._name = _PREFIX + session_id
+        self._groups: list[_Group] = []
+        self._time: tuple[_Group, _Counter] | None = None
+        self._memory: tuple[_Group, str] | None = None  # with its controller
 
     def take(self, pid: int, *, counts_time: bool, memory_bytes: int) -> None:
         """Put a process that has done nothing yet into new groups, if these can be made."""
         above = limits.own_folders()
-        wanted = [""]
-        wanted += ["cpuacct"] * counts_time + ["memory"] * bool(memory_bytes)
-        for controller in wanted:
-            is_counted = {"cpuacct": self.counts_time, "memory": self.counts_memory}
-            if controller not in above or is_counted.get(controller):
+        for controller in ("", "cpuacct", "memory"):  # "" is version 2
+            wants_time = counts_time and not self.counts_time and controller in _TIME
+            wants_memory = memory_bytes and not self.counts_memory and controller in _MEMORY
+            if controller not in above or not (wants_time or wants_memory):
                 continue
             group = _made(above[controller], self._name)
             if group is None:
                 continue
-            if not self._use(group, controller, counts_time, memory_bytes):
-                group.remove()
-                continue
+            wants_time = wants_time and group.has(_TIME[controller].file)
+            wants_memory = wants_memory and group.limits_memory(_MAXIMUM[controller], memory_bytes)
             try:
-                group.write("cgroup.procs", pid)
+                if wants_time or wants_memory:
+                    group.write("cgroup.procs", pid)
             except OSError:
-                self._forget(group)
+                wants_time = wants_memory = False
+            if not (wants_time or wants_memory):
                 group.remove()
                 continue
-            self._groups[controller] = group
+            self._groups.append(group)
+            if wants_time:
+                self._time = (group, _TIME[controller])
+            if wants_memory:
+                self._memory = (group, controller)
 
     @property
     def counts_time(self) -> bool:
@@ -299,27 +331,10 @@ class SessionCgroup:
         return group.figure(_KILLS[controller]) > 0
 
     def remove(self) -> None:
-        for group in self._groups.values():
+        for group in self._groups:
             group.remove()
         self._groups.clear()
         self._time = self._memory = None
-
-    def _use(self, group: _Group, controller: str, counts_time: bool, memory_bytes: int) -> bool:
-        """Let the group count time and memory, if it can. Returns whether it counts any."""
-        if counts_time and controller in _TIME and group.has(_TIME[controller].file):
-            self._time = (group, _TIME[controller])
-        if memory_bytes and controller in _MAXIMUM and group.has(_MAXIMUM[controller]):
-            leeway = max(memory_bytes // _LEEWAY_SHARE, _LEAST_LEEWAY_BYTES)
-            with suppress(OSError):
-                group.write(_MAXIMUM[controller], memory_bytes + leeway)
-                self._memory = (group, controller)
-        return any(used is not None and used[0] is group for used in (self._time, self._memory))
-
-    def _forget(self, group: _Group) -> None:
-        if self._time is not None and self._time[0] is group:
-            self._time = None
-        if self._memory is not None and self._memory[0] is group:
-            self._memory = None
 
 
 def _made(above: str, name: str) -> _Group | None:

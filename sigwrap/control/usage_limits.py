@@ -1,18 +1,29 @@
-"""Limits on the processor time and memory of a process tree, and when to look next.
+"""Limits on the processor time and memory of a process tree: when to look, and what follows.
 
 The kernel keeps no sum for a tree. The times of an ended process are added to the parent that
 waited for it, up to the supervisor, so each process is read before its children. A process that
 ends in between is missed until the next look, and never counted twice. If a parent ignores SIGCHLD,
 the kernel keeps no times of its children; their last seen times are kept here.
 
-Pure: looks go in, limits to report come out (control/usage_watch.py acts on them).
+Imported only for a policy that has such limits.
 """
 
 from __future__ import annotations
 
-from sigwrap.bare import NamedTuple
-from sigwrap.session.run_end import LimitReached
+import os
+import time
 
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
+from sigwrap.control import usage
+from sigwrap.control.usage import Look, ProcessUse, SessionCgroup
+from sigwrap.policy.judge.rules import Limits
+from sigwrap.session.loop import Done, Lane, Late, Outcome
+from sigwrap.session.run_end import KillDemanded, LimitReached
+
+if TYPE_CHECKING:
+    from sigwrap.session.session import Session
+
+_CLOSER_WITHIN_S = 10.0
 SOONEST_S = 0.1
 SOONEST_FOR_MEMORY_S = 0.05
 LATEST_S = 5.0
@@ -28,22 +39,116 @@ _GROWTH_FACTOR = 1.25
 _UNITS = (("G", 30), ("M", 20), ("K", 10))
 
 
-class ProcessUse(NamedTuple):
-    """The usage of one process. A zombie still has its times."""
+class Usage:
+    def __init__(self, limits: Limits, command_pid: int, session_id: str) -> None:
+        """Prepare the measurements. To be called before the command's exec."""
+        self._limits = UsageLimits(
+            cpu_time_s=limits.cpu_time_s,
+            memory_bytes=limits.memory_bytes,
+            processors=os.cpu_count() or 1,
+        )
+        self._command_pid = command_pid
+        self._time = ProcessorTime()
+        self.used: dict[str, float] = {}  # by limit, as of the last look
+        self._looks_closer = self._is_stuck = False
+        self._not_closer_before_s = 0.0
+        self._cgroup = SessionCgroup(session_id)
+        counts_time = bool(limits.cpu_time_s)
+        self._cgroup.take(command_pid, counts_time=counts_time, memory_bytes=limits.memory_bytes)
+        self.without: list[str] = []
+        if counts_time and not self._cgroup.counts_time:
+            self.without.append(
+                "cgroup for cpu_time: CPU time of an unreaped child after the last poll is not "
+                "counted"
+            )
+        if limits.memory_bytes and not self._cgroup.counts_memory:
+            self.without.append(
+                "cgroup for memory: files in memory (tmpfs) are not counted, and a fast process "
+                "may exceed the limit until the next poll"
+            )
 
-    pid: int
-    start_time: int
-    ppid: int
-    own_ms: int
-    of_children_ms: int  # children that it has waited for, and their children
-    memory_bytes: int  # an upper bound: shared memory is counted for each process
+    def begin(self, session: Session) -> None:
+        self._loop = session.loop
+        self._pool = session.pool
+        self._recorder = session.recorder
+        self._ending = session.ending
+        self._look()
+
+    def close(self) -> None:
+        self._cgroup.remove()
+
+    def _look(self) -> None:
+        started_s = time.thread_time()
+        found = usage.look(self._time.known)
+        time_ms = max(self._time.add(found), self._cgroup.time_ms())
+        self.used["cpu_time"] = round(time_ms / 1000, 1)
+        self._take(self._limits.cpu_used(time_ms))
+        if self._limits.memory_bytes:
+            self._look_at_memory(found.processes)
+        wait_s = self._limits.next_look_s(time.thread_time() - started_s)
+        self._loop.call_in(wait_s, self._look)
+
+    def _look_at_memory(self, processes: tuple[ProcessUse, ...]) -> None:
+        if self._cgroup.ran_out_of_memory() and (reached := self._limits.memory_ran_out()):
+            self._take([reached])
+        in_cgroup = self._cgroup.memory_bytes()
+        at_most = max(
+            in_cgroup,
+            sum(each.memory_bytes for each in processes) + usage.beyond_resident(processes),
+        )
+        if in_cgroup > self._limits.memory_bytes:
+            self._memory_used(in_cgroup, is_certain=True)
+        elif not self._limits.is_worth_a_closer_look(at_most) or self._is_stuck:
+            self._memory_used(at_most)
+        elif not self._looks_closer and time.monotonic() >= self._not_closer_before_s:
+            self._look_closer(processes, at_most, in_cgroup)
+
+    def _look_closer(self, processes: tuple[ProcessUse, ...], at_most: int, in_cgroup: int) -> None:
+        """Divide shared memory among processes in a worker. A process that changes its mappings can
+        delay it; then all memory counts in full."""
+        tree = frozenset(each.pid for each in processes)
+        took_s = 0.0
+
+        def work() -> int:
+            nonlocal took_s
+            started_s = time.thread_time()
+            used = sum(usage.shared_out_memory(each, tree) for each in processes)
+            took_s = time.thread_time() - started_s
+            return used
+
+        def over() -> None:
+            self._looks_closer = self._is_stuck = False
+            self._not_closer_before_s = time.monotonic() + REST_AFTER_LOOK * took_s
+
+        def seen(outcome: Outcome) -> None:
+            self._is_stuck = self._looks_closer and isinstance(outcome, Late)
+            used = outcome.value if isinstance(outcome, Done) else at_most
+            self._memory_used(max(used, in_cgroup))
+
+        self._looks_closer = True
+        self._pool.run(work, seen, lane=Lane.MEMORY, deadline_s=_CLOSER_WITHIN_S, over=over)
+
+    def _memory_used(self, used: int, *, is_certain: bool = False) -> None:
+        self.used["memory"] = used
+        self._take(self._limits.memory_used(used, time.monotonic(), is_certain=is_certain))
+
+    def _take(self, passed: list[Passed]) -> None:
+        for each in passed:
+            match each:
+                case LimitNear(limit, maximum, used):
+                    payload = {"limit": limit, "maximum": maximum, "used": used}
+                    self._recorder.record("limit_near", self._command_pid, payload)
+                case LimitReached():
+                    self._ending.on(each)
+                case GrowsOn(why=why):
+                    self._ending.on(KillDemanded(why))
+
+    def limit_at_end(self) -> LimitReached | None:
+        """Return the limit if the kernel killed the command because its memory ran out."""
+        return self._limits.memory_ran_out() if self._cgroup.ran_out_of_memory() else None
 
 
-class Look(NamedTuple):
-    supervisor: int
-    reaped_ms: int  # of the processes that the supervisor has waited for
-    processes: tuple[ProcessUse, ...]
-    ended: frozenset[int]  # processes of the last look that ended before this one
+# The figures of each look, against the limits
 
 
 class LimitNear(NamedTuple):

@@ -52,6 +52,7 @@ class Watchers:
         self._drifts: set[object] = set()
         self._shadows: set[object] = set()
         self._attempts_s: dict[str, float] = {}  # event -> when it was last sent
+        self.watched = EXEC_TYPES | _READERS.keys()  # events
         self._due: deque[tuple[_Kind, str]] = deque()
 
     @property
@@ -137,7 +138,7 @@ class Watchers:
         if len(reason) > _LONGEST:
             reason = f"{reason[: _LONGEST - 1]}…"
         if not self._due:
-            self._session.loop.call_at(time.monotonic(), self.send_what_is_due)
+            self._session.loop.call_in(0, self.send_what_is_due)
         self._due.append((kind, reason + more))
 
 

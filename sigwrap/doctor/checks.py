@@ -19,7 +19,7 @@ from sigwrap.doctor import items
 from sigwrap.doctor.items import Finding, unchecked
 from sigwrap.errors import KernelError, SessionError, SigwrapError, StoreError
 from sigwrap.exec.tracing import tracer_of
-from sigwrap.kernel import landlock, libc, limits, pidfd, proc_files, procfs, ptrace, terminals
+from sigwrap.kernel import landlock, libc, limits, procfs, ptrace, signals, terminals
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import require_enough
 from sigwrap.kernel.file_state import file_system_of as kind_of
@@ -53,8 +53,8 @@ def try_start(*, inside: bool) -> list[Finding]:
 
     `inside` a session, nothing is traced: that session would take it for an attack.
     """
-    proc_files.hold()
-    pidfd.require()
+    procfs.hold()
+    signals.require()
     libc.set_child_subreaper()
     inherited = Inherited.capture()
     policy, _ = load_with_sources(DEFAULT_POLICY, variables=host_variables(_SETTINGS.root))
@@ -109,7 +109,7 @@ def _tracing(child: int) -> Finding:
         ptrace.detach(child)
     except KernelError as refusal:
         return _not_traced(refusal.message)
-    scope = proc_files.contents(_YAMA)
+    scope = procfs.contents(_YAMA)
     yama = "no Yama" if scope is None else f"Yama scope {scope.decode().strip()}"
     return Finding(items.TRACING, f"traced a child and read its memory; {yama}")
 
@@ -159,16 +159,16 @@ def try_kill_switch(store: str | None) -> Finding:
 
 
 def try_proc() -> Finding:
-    proc_files.hold()
+    procfs.hold()
     try:
-        proc_files.require()
+        procfs.require()
     except SessionError as refusal:
         return Finding(items.PROC, refusal.message, "absent", f"sigwrap: {refusal}")
     if procfs.can_be_covered():
         return Finding(items.PROC, "this user may mount over /proc", "coverable")
     if hides_processes():
         return Finding(items.PROC, "/proc hides the processes of other users (hidepid)", "hides")
-    how = "a private mount" if proc_files.is_ours() else "this user cannot mount over /proc"
+    how = "a private mount" if procfs.is_ours() else "this user cannot mount over /proc"
     return Finding(items.PROC, how)
 
 
@@ -223,7 +223,7 @@ def try_cgroup() -> Finding:
 
 
 def try_memory_files() -> Finding:
-    proc_files.hold()
+    procfs.hold()
     path = getattr(sys.modules.get(_A_LIBRARY), "__file__", None)
     try:
         if path is None:  # it is built into the interpreter
@@ -237,7 +237,7 @@ def try_memory_files() -> Finding:
 
 
 def try_terminal() -> Finding:
-    proc_files.hold()
+    procfs.hold()
     terminals.hold()
     try:
         for fd in os.openpty():
@@ -278,7 +278,7 @@ def try_user_namespaces() -> Finding:
 
 
 def try_store(store: str | None) -> Finding:
-    proc_files.hold()
+    procfs.hold()
     made: list[str] = []
     try:
         folder = sessions_folder(default_store(os.environ) if store is None else store)

@@ -15,7 +15,7 @@ from sigwrap.bare import NamedTuple
 from sigwrap.bare.digests import blake2b
 from sigwrap.calls import I386
 from sigwrap.exec.content import ExecRefused
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.memory import Memory, Unreadable
 from sigwrap.kernel.paths import AT_FDCWD, Caller, MayWait, OurView, path_of
 from sigwrap.kernel.seccomp import Notification, int32
@@ -169,7 +169,7 @@ class Environment:
         """Return whether the new image has others, as far as they matter. Raises OSError."""
         if not self._clean and not self._stays and self._loaded is None:
             return False
-        with os.fdopen(proc_files.open_file(f"/proc/{pid}/environ"), "rb") as file:
+        with os.fdopen(procfs.open_file(f"/proc/{pid}/environ"), "rb") as file:
             found = file.read()
         if self._stays and self._raw is not None and found != _joined(self._raw):
             return True
@@ -201,7 +201,7 @@ def _entries(raw: Sequence[bytes]) -> Entries:
 
 def cwd_of(tid: int) -> str:
     try:
-        return proc_files.link(f"/proc/{tid}/cwd")
+        return procfs.link(f"/proc/{tid}/cwd")
     except OSError:
         return ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from sigwrap.bare import Any, NamedTuple
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.seccomp import Notification, read_notification
 
 native: Any
@@ -72,4 +72,4 @@ def is_wanted() -> bool:
 
 def is_available() -> bool:
     """Return whether the extension is usable: in a run, which has /proc open by then."""
-    return is_wanted() and bool(proc_files.held())
+    return is_wanted() and bool(procfs.held())

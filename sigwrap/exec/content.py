@@ -12,14 +12,13 @@ from collections.abc import Sequence
 
 from sigwrap.bare import Generic, NamedTuple, TypeVar
 from sigwrap.bare.digests import sha256
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import (
     Place,
     State,
     Told,
     mount_of,
     place_of,
-    place_of_descriptor,
     read_mountinfo,
     unescaped,
 )
@@ -89,9 +88,7 @@ _headers = KnownByState[bytes]()
 
 def reopen(fd: int, *, may_wait: bool = False) -> int:
     """Open the file for reading. A lease of another process on the file can make that wait."""
-    return proc_files.open_file(
-        f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK)
-    )
+    return procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK))
 
 
 def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
@@ -196,7 +193,7 @@ class Mounts:
 
     def __init__(self, our_root: Place) -> None:
         self._root_mount = our_root[3]  # not listed if the root is a directory within a mount
-        self._list_fd = proc_files.open_file("/proc/self/mountinfo")
+        self._list_fd = procfs.open_file("/proc/self/mountinfo")
         self._changes = select.poll()
         self._changes.register(self._list_fd, select.POLLPRI)
         self._lock = _thread.allocate_lock()  # a worker may look as well
@@ -270,7 +267,7 @@ class Where:
         except OSError:  # the caller is ending, or may not be read any more
             return NOWHERE
         try:
-            self._folder = place_of_descriptor(folder)
+            self._folder = place_of(folder)
             are_ours = self._caller.shares_our_root and self._mounts.hold(folder)
             return Whereabouts(
                 path_of(folder),

@@ -28,7 +28,6 @@ from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.rules import Crowd
 from sigwrap.record.recording import Recording
 from sigwrap.record.recordings import Expected
-from sigwrap.session.diagnosis import cut_words
 from sigwrap.session.effects import (
     CannotHold,
     Continue,
@@ -48,10 +47,10 @@ from sigwrap.session.effects import (
     VerifyThenContinue,
     Whereabouts,
 )
-from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.session.lineage import Process, WouldFail, cut_words
 from sigwrap.session.loop import Done, Outcome
 from sigwrap.session.perform import PAUSED, CallerGone, InWorker, Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -190,7 +189,7 @@ class Execs:
         self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=watchers.watch_execs)
         self._counts_crowd = session.policy.limits.count_at_execs
         self._processes = session.processes
-        self._recordings = mediation.recordings
+        self._expected = mediation.recordings.expected
         self.turns = session.turns
         self.tracer: Tracer = Tracer(session, mediation)
         self._traced = TracedExecs(session, mediation)
@@ -253,7 +252,7 @@ class Execs:
             return seen
         held.asked, held.executable = asked, executable = seen
         process = request.process
-        expected = self._recordings.expected_of(process)
+        expected = self._expected.get(process.parent)
         if expected is not None and expected.is_of(asked.path, asked.argv, asked.truncated):
             held.expected = expected
         refresh_comm(process)
@@ -272,7 +271,7 @@ class Execs:
             executable.script_wraps,
         )
         self._performer.check_again(request)
-        self._recordings.forget(process)  # a stub that makes another exec is no stub any more
+        self._expected.pop(process, None)  # a stub that makes another exec is no stub any more
         return facts
 
     def drop(self, seen: Looked) -> None:

@@ -30,7 +30,7 @@ from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts, exit_payload, nearest_that_ran
 from sigwrap.exec.handler import ExecHoldings
 from sigwrap.exec.verify import Tracee
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import Place, State
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.paths import AT_FDCWD, Caller
@@ -40,9 +40,8 @@ from sigwrap.log.writer import SessionLog
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
 from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.judge.wrappers import unwrap
-from sigwrap.session.diagnosis import cut_words
 from sigwrap.session.effects import Record
-from sigwrap.session.lineage import Image, Process
+from sigwrap.session.lineage import Image, Process, cut_words
 from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class RepeatedExecs:
         self._mediator = execs.mediator
         self._performer = mediation.performer
         self._processes = session.processes
-        self._recordings = mediation.recordings
+        self._expected = mediation.recordings.expected
         self._tracer = execs.tracer
         self._turns = session.turns
         self._watchers = session.watchers
@@ -101,7 +100,7 @@ class RepeatedExecs:
             and self._performer.grants
             and not self._turns.is_closed
             and not may_be_served()
-            and not self._recordings.expects
+            and not self._expected
             and not self._tracer.redirects
             and self._processes.are_all_told_of
             and self._recorder.log.takes_rows
@@ -148,7 +147,7 @@ class RepeatedExecs:
         )
 
     def _set_up(self, log: SessionLog) -> None:
-        (proc,) = proc_files.held()
+        (proc,) = procfs.held()
         compiled.native.set_up(
             self._listener.fd,
             log.journal_fd,

@@ -14,8 +14,8 @@ from sigwrap.exec.asked import Asked, Given
 from sigwrap.exec.commands import DEFAULT_PATH
 from sigwrap.exec.content import ExecRefused, command_line
 from sigwrap.exec.executable import Executable
-from sigwrap.kernel import proc_files, procfs
-from sigwrap.kernel.file_state import Inode, inode_of_descriptor
+from sigwrap.kernel import procfs, signals
+from sigwrap.kernel.file_state import Inode, inode_of
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.paths import AT_FDCWD, Caller, MayWait, open_known
 from sigwrap.kernel.restage import (
@@ -114,7 +114,7 @@ class Replacements:
                     found[0].path, argv, inodes, held.variables, held.holds_secret, effect.rule
                 )
                 held.holds_secret = False  # the stub
-                held.variables = stub_variables(procfs.ignored_signals(request.process.pid))
+                held.variables = stub_variables(signals.ignored_signals(request.process.pid))
                 held.at_exec_stop = _noting(self._recordings, request.process, expected)
             return Prepared(shown, effect.argv, found[-1].executable.readable)
 
@@ -308,9 +308,9 @@ def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
     process."""
     opened = list[int]()
     try:
-        opened.append(proc_files.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
+        opened.append(procfs.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
         opened.append(open_known(os.fsdecode(path), opened[0]))
-        return inode_of_descriptor(opened[1]) == inode
+        return inode_of(opened[1]) == inode
     except OSError:
         return False
     finally:
@@ -320,7 +320,7 @@ def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
 
 def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:
     def note(_pid: int) -> str:
-        recordings.expect(stub, expected)
+        recordings.expected[stub] = expected
         return ""
 
     return note
@@ -330,7 +330,7 @@ def _has_room_for_a_stub(pid: int) -> bool:
     """Return whether enough descriptors are free. Otherwise the stub would fail at its start."""
     try:
         limit, _hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        taken = proc_files.names(f"/proc/{pid}/fd")
+        taken = procfs.names(f"/proc/{pid}/fd")
     except OSError:
         return False
     if limit == resource.RLIM_INFINITY or limit - len(taken) >= _A_STUB_OPENS:

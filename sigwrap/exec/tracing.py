@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from sigwrap.bare import Enum, signal
 from sigwrap.calls import EXECS
-from sigwrap.kernel import procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.session.lineage import Process
 
-_ENDED = ("", "Z", "X")
+ENDED = ("", "Z", "X")
+_ENDS = 0x404  # PF_EXITING, PF_SIGNALED: a signal is ending it
 _BLOCKS = "the caller is traced and blocks SIGTRAP"
 _THREADS = "other threads of the caller are traced as well"
 
@@ -28,7 +29,7 @@ def why_it_cannot_wait(tid: int, process: Process) -> str:
     An exec waits until the other threads of the process are gone. A traced one is gone only when
     its tracer has reaped it.
     """
-    if procfs.blocks(tid, signal.SIGTRAP):
+    if signals.blocks(tid, signal.SIGTRAP):
         return _BLOCKS
     others = (each for each in procfs.threads(process.pid) if each != tid)
     return _THREADS if any(map(tracer_of, others)) else ""
@@ -54,7 +55,7 @@ def progress_of(pid: int, tid: int) -> Progress:
         return Progress.UNDERWAY if threads else Progress.ENDED
     known = procfs.call_and_arguments(pid, number)
     state = procfs.thread_state(pid, number)  # after its call: a thread that lost its id has ended
-    if state in _ENDED:
+    if state in ENDED:
         return Progress.ENDED if number == pid or _both_ended(pid, tid) else Progress.UNDERWAY
     if state == "t":
         known = procfs.call_and_arguments(pid, number)
@@ -87,10 +88,11 @@ def _both_ended(pid: int, tid: int) -> bool:
     That id is gone before the thread stops under its new one.
     """
     leader = procfs.thread_state(pid, pid)
-    return leader in _ENDED or (leader == "t" and procfs.thread_state(pid, tid) in ("Z", "X"))
+    return leader in ENDED or (leader == "t" and procfs.thread_state(pid, tid) in ("Z", "X"))
 
 
 def is_about_to_end(tid: int) -> bool:
     """Return whether the thread ends, so that it may stop no more."""
-    found = procfs.stat(tid)
-    return found is None or found.is_exiting or procfs.numbers(tid, "CoreDumping") == [1]
+    figures = procfs.figures(tid)
+    is_ending = figures is None or bool(int(figures[6]) & _ENDS)
+    return is_ending or procfs.numbers(tid, "CoreDumping") == [1]

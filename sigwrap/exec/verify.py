@@ -23,11 +23,12 @@ from sigwrap.calls import EXECS
 from sigwrap.errors import KernelError
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.tracing import tracer_of
-from sigwrap.kernel import proc_files, procfs, ptrace
+from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.file_state import place_of
 from sigwrap.kernel.memory import Unreadable
+from sigwrap.kernel.process import keep_from_core
 from sigwrap.kernel.ptrace import Gone, NotTraceable
-from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, keep_from_core
+from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.session.effects import (
     KernelRefused,
@@ -138,7 +139,7 @@ class Tracer:
         is_its_turn = self._by_pid.get(tracee.process.pid) is tracee
         if is_its_turn:
             del self._by_pid[tracee.process.pid]
-        self._performer.drop(tracee.request)
+        self._performer.finish(tracee.request)
         if is_its_turn:
             self._turns.give_back(tracee.process)
 
@@ -312,7 +313,7 @@ def shown(pid: int) -> tuple[str, tuple[str, ...]]:
     path, argv = "", list[bytes]()
     try:
         argv = _read(pid, _SHOWN_BYTES).split(b"\0")[:-1]
-        path = proc_files.link(f"/proc/{pid}/exe")
+        path = procfs.link(f"/proc/{pid}/exe")
     except OSError:
         pass
     return path, tuple(map(os.fsdecode, argv))
@@ -340,7 +341,7 @@ def _matches(pid: int, wanted: bytes, cut: bool) -> bool:
 
 def _read(pid: int, size: int) -> bytes:
     """Read the arguments in one call, which returns `size` bytes, or all."""
-    fd = proc_files.open_file(f"/proc/{pid}/cmdline")
+    fd = procfs.open_file(f"/proc/{pid}/cmdline")
     try:
         return os.read(fd, size)
     finally:

@@ -23,7 +23,7 @@ from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.match import parts_of, resolved
 from sigwrap.policy.judge.request import Action, Decision, Operation
 from sigwrap.session.effects import Continue, Fail, Look, RecordRepeated, Steps, Unrecorded
-from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.session.lineage import Process
 from sigwrap.text import masked
 
 _COUNTED_FOR_S = 1.0
@@ -61,17 +61,13 @@ class Touched(NamedTuple):
     is_exchange: bool = False  # each file gets the other's name
 
 
-class Nothing(NamedTuple):
-    """The call changes no file."""
-
-
 class Unseen(NamedTuple):
     """sigwrap could not find out what the call changes."""
 
     why: str
 
 
-FileAim = Touched | Nothing | Unseen | WouldFail
+FileAim = Touched | Unseen | Continue | Fail  # the last two are answers: nothing changes
 
 
 class FileFacts(NamedTuple):
@@ -88,10 +84,6 @@ class FileMediator:
     def mediate(self) -> Steps:
         facts: FileFacts = yield Look()
         match facts.aim:
-            case WouldFail(errno=error):
-                yield Fail(error, Unrecorded.NOTHING_HAPPENS)
-            case Nothing():
-                yield Continue(Unrecorded.FILE_IS_FREE)
             case Unseen(why=why):
                 yield from _record(facts, facts.aim, Decision(Action.AUDIT, UNSEEN_RULE, why))
             case Touched():
@@ -100,6 +92,8 @@ class FileMediator:
                     yield Continue(Unrecorded.FILE_IS_FREE)
                 else:
                     yield from _record(facts, facts.aim, decision)
+            case _:
+                yield facts.aim
 
     def _audits(self, touched: Touched) -> Decision | None:
         decisions = (self._rules.by_rules(*each) for each in _asks(touched))
@@ -125,7 +119,7 @@ def _asks(touched: Touched) -> Iterator[tuple[Operation, str]]:
                 yield Operation.CREATE, path
 
 
-def _record(facts: FileFacts, aim: FileAim, decision: Decision) -> Steps:
+def _record(facts: FileFacts, aim: Touched | Unseen, decision: Decision) -> Steps:
     """Record the change. Repeats by one process on one file share one more event each second."""
     path = to = ""
     operation = "unseen"

@@ -1,4 +1,4 @@
-"""Find the names and links on the disk that file rules are about.
+"""Find the names and links on the disk that file rules are about, and make folders that they want.
 
 Rules name paths, but the kernel enforces them on real files. So a rule about a link is also about
 its target, and a read denial of a folder is also about the targets of links in it.
@@ -10,7 +10,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from sigwrap.policy.judge.files import FileRules, Parts, parts_of
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.files import BENEATH, FileRules, Parts, parts_of
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule
@@ -20,6 +21,7 @@ _NARROW = 2  # names in a path: a denial of / or /home does not include link tar
 _OF_NAMES = (Operation.CREATE, Operation.DELETE)
 _OF_THE_SYSTEM = ("/", "/var")  # links to /usr and /run
 _MOST_LINKS = 40  # the kernel's limit
+_FOR_ITS_OWNER = 0o700
 _DEPTH = 3  # levels below a denied folder in which links are followed
 
 
@@ -185,3 +187,45 @@ def _entries(folder: str) -> list[os.DirEntry[str]] | None:
             return list(entries)
     except OSError:
         return None
+
+
+def make_missing(engine: Engine) -> list[str]:
+    """Make the missing folders of rules with `make_missing`, such as caches, which programs need.
+    Only below a folder of this user, and only where the command cannot make them. Return them, each
+    after its parent."""
+    made: list[str] = []
+    for rule in engine.policy.file_rules:
+        for path in rule.paths if rule.make_missing else ():
+            folder = path.removesuffix(f"/{BENEATH}")
+            if not is_glob(folder) and not os.path.lexists(folder):
+                made += _make(folder, engine.files)
+    return made
+
+
+def remove_unused(made: list[str]) -> None:
+    for folder in reversed(made):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            pass  # it was used, or was removed
+
+
+def _make(folder: str, files: FileRules) -> Iterator[str]:
+    missing: list[str] = []
+    if not folder.startswith("/"):
+        return
+    try:
+        while not os.path.lexists(folder):
+            missing.append(folder)
+            folder = os.path.dirname(folder)
+        if (
+            folder == "/"
+            or files.holds_for_all(Operation.CREATE, folder)
+            or os.stat(folder).st_uid != os.geteuid()
+        ):
+            return
+        for each in reversed(missing):
+            os.mkdir(each, _FOR_ITS_OWNER)
+            yield each
+    except OSError:
+        return  # the command gets the error if it needs the folder

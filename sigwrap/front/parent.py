@@ -1,5 +1,7 @@
-"""What the front process and sigwrap-forward share: the signals that reach them, the end of their
-one child, and the end of all processes below it."""
+"""The parent of one child: passes signals on, reaps orphans, and ends all processes below it.
+
+The front process of a run is one (front/process.py), and so is sigwrap-forward.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,20 @@ import os
 import select
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from sigwrap import errors
 from sigwrap.bare import signal
-from sigwrap.front.interrupts import JOB_STOPS
+from sigwrap.front.interrupts import JOB_STOPS, BootloaderCopies
+from sigwrap.kernel import libc, limits, procfs
 from sigwrap.kernel import process as linux_process
-from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.kernel.libc import seconds_until
-from sigwrap.kernel.sigfd import SignalFd, SignalInfo
-from sigwrap.start import onefile
-from sigwrap.start.command import Inherited
+from sigwrap.kernel.signals import SignalFd, SignalInfo, handles, ignored_signals
+from sigwrap.session.run_end import LEFTOVERS_GRACE_S
+from sigwrap.start import onefile, own_code
+from sigwrap.start.command import Inherited, exec_command, find_program
+from sigwrap.text import bounded, printable
 
 _SWEEP_S = 1.0
 
@@ -30,7 +36,10 @@ def take_signals() -> SignalFd:
 
 
 class ParentOfOne(ABC):
-    def __init__(self, signals: SignalFd, child: int, bootloader_pid: int) -> None:
+    def __init__(
+        self, signals: SignalFd, child: int, bootloader_pid: int, say: Callable[[str], None]
+    ) -> None:
+        self._say = say
         self._signals = signals
         self._child = child
         self._child_status: int | None = None
@@ -38,12 +47,17 @@ class ParentOfOne(ABC):
         self._has_passed_on_stop = False  # since the command was continued last
         self._all_below = linux_process.Sweep(self._reaped)
         self._poll = select.epoll()  # poll(2) fails under a low limit of open files
-        self._poll.register(signals.fd, select.EPOLLIN)
+        self._handlers: dict[int, Callable[[], None]] = {}
+        self._watch(signals.fd, self._read_signals)
         self._bootloader_pid = bootloader_pid
         self._bootloader_pidfd = -1
         if bootloader_pid:
             self._bootloader_pidfd = os.pidfd_open(bootloader_pid)
-            self._poll.register(self._bootloader_pidfd, select.EPOLLIN)
+            self._watch(self._bootloader_pidfd, self._on_bootloaders_end)
+
+    def _watch(self, fd: int, handler: Callable[[], None]) -> None:
+        self._poll.register(fd, select.EPOLLIN)
+        self._handlers[fd] = handler
 
     def run(self) -> int:
         try:
@@ -64,26 +78,23 @@ class ParentOfOne(ABC):
             ready = self._poll.poll(None if deadline is None else seconds_until(deadline))
             # Signals last: the supervisor's messages decide what they mean.
             for fd, _ in sorted(ready, key=lambda event: event[0] == self._signals.fd):
-                if fd == self._signals.fd:
-                    self._read_signals()
-                elif fd == self._bootloader_pidfd:
-                    self._poll.unregister(fd)
-                    self._kill_tree("the outer process of the binary died")
-                else:
-                    self._on_readable(fd)
+                self._handlers[fd]()
             if deadline is not None and time.monotonic() >= deadline:
                 self._on_deadline(time.monotonic())
         return self._child_status
 
-    def _read_signals(self) -> None:
-        for info in self._signals.read():
-            self._on_signal(info)
+    def _on_bootloaders_end(self) -> None:
+        self._poll.unregister(self._bootloader_pidfd)
+        self._kill_tree("the outer process of the binary died")
 
-    def _on_signal(self, info: SignalInfo) -> None:
-        if info.number == signal.SIGCHLD:
-            self._reap()
-        if not (info.is_our_own or info.is_of_a_child):
-            self._on_forwardable(info)
+    def _read_signals(self) -> None:
+        """Handle SIGCHLD last: a signal that came with it may have stopped the child, and handled
+        after our own stop, it would stop the child again."""
+        for info in sorted(self._signals.read(), key=lambda info: info.number == signal.SIGCHLD):
+            if info.number == signal.SIGCHLD:
+                self._reap()
+            if not (info.is_our_own or info.is_of_a_child):
+                self._on_forwardable(info)
 
     def _reap(self) -> bool:
         """Return False if no child is left."""
@@ -133,9 +144,6 @@ class ParentOfOne(ABC):
     def _on_forwardable(self, info: SignalInfo) -> None: ...
 
     @abstractmethod
-    def _on_readable(self, fd: int) -> None: ...
-
-    @abstractmethod
     def _on_child_stopped(self, number: int) -> None: ...
 
     @abstractmethod
@@ -144,16 +152,13 @@ class ParentOfOne(ABC):
     @abstractmethod
     def _exit_status(self, child_status: int) -> int: ...
 
-    @abstractmethod
-    def _say(self, text: str) -> None: ...
-
 
 def still_ignores(pid: int, number: int, inherited: Inherited) -> bool:
     """Return whether the signal does nothing: the caller ignores it, and so does the command."""
     if number not in inherited.ignored_signals:
         return False
     found = procfs.stat(pid) if pid else None
-    return found is None or found.has_ended or number in procfs.ignored_signals(pid)
+    return found is None or found.has_ended or number in ignored_signals(pid)
 
 
 def only_we_get(number: int) -> bool:
@@ -175,3 +180,128 @@ def stays_stopped(pid: int) -> bool:
     That stop would be pending here: the kernel drops a pending SIGCONT for it.
     """
     return procfs.is_stopped(pid) and not JOB_STOPS & signal.sigpending()
+
+
+# sigwrap-forward: an init for one command, which intercepts nothing
+
+
+def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
+    reserve_standard_streams()
+    procfs.hold()
+    procfs.require()
+    inherited = Inherited.capture()
+    limits.lift(inherited.limits)
+    program = find_program(command[0], inherited.environment)
+    bootloader_pid = onefile.bootloader_pid()
+    signals = take_signals()
+    libc.set_child_subreaper()
+    own_code.read_what_is_used_later(in_a_run=False)
+    own_code.import_nothing_more()
+    onefile.release_unpacked(for_stubs=False)
+    front_pid = os.getpid()
+    child = linux_process.fork()
+    if child == 0:
+        libc.set_parent_death_signal(signal.SIGKILL)
+        if os.getppid() == front_pid:
+            error = exec_command(program, command, inherited, {})
+            _say(f"{command[0]}: {os.strerror(error)}")
+        os._exit(errors.NOT_EXECUTABLE)
+    release_inherited()
+    return _Forwarder(signals, child, bootloader_pid, inherited, grace_s).run()
+
+
+class _Forwarder(ParentOfOne):
+    """Pass signals on to the command, which is our child."""
+
+    _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+
+    def __init__(
+        self,
+        signals: SignalFd,
+        child: int,
+        bootloader_pid: int,
+        inherited: Inherited,
+        grace_s: float | None,
+    ) -> None:
+        super().__init__(signals, child, bootloader_pid, _say)
+        self._inherited = inherited
+        on_terminal = procfs.controlling_terminal(os.getpid()) is not None
+        self._copies = BootloaderCopies(bootloader_pid, on_terminal=on_terminal)
+        self._grace_s = grace_s
+        self._kill_at: float | None = None
+        self._leftovers_may_stay = True
+        self._got_stop = False  # whether a SIGTSTP came since the last SIGCONT
+
+    @property
+    def _deadline(self) -> float | None:
+        return self._kill_at
+
+    def _on_deadline(self, now: float) -> None:
+        self._kill_at = None
+        self._kill_tree("the grace period ended")
+
+    def _on_forwardable(self, info: SignalInfo) -> None:
+        if info.number in (signal.SIGTSTP, signal.SIGCONT):
+            self._got_stop = info.number == signal.SIGTSTP
+        if self._copies.has_copy(info.number, info.sender_pid, time.monotonic()):
+            return
+        if self._child_status is not None:
+            self._leftovers_may_stay = self._leftovers_may_stay and info.number not in self._ENDING
+            return
+        if still_ignores(self._child, info.number, self._inherited):
+            return
+        if info.number == signal.SIGCONT and self._child_goes_on_anyway():
+            return
+        went_to_group = info.is_from_terminal and not only_we_get(info.number)
+        if not (went_to_group and shares_our_group(self._child)):
+            linux_process.send(self._child, info.number)
+            self._has_passed_on_stop |= info.number in JOB_STOPS
+        if info.number in self._ENDING and self._grace_s is not None and self._kill_at is None:
+            self._kill_at = time.monotonic() + self._grace_s
+
+    def _child_goes_on_anyway(self) -> bool:
+        return not (
+            self._may_be_stopping_yet()
+            or stays_stopped(self._child)
+            or handles(self._child, signal.SIGCONT)
+        )
+
+    def _on_child_stopped(self, number: int) -> None:
+        """Stop what the shell waits for: us, or the bootloader.
+
+        A SIGTSTP to the whole group stops the bootloader by itself, and reaches us too. A stop of
+        ours after the SIGCONT would stop it again.
+        """
+        bootloader = self._bootloader_pid
+        if bootloader and number == signal.SIGTSTP and self._got_stop:
+            return
+        if procfs.is_stopped(self._child) and signal.SIGCONT not in signal.sigpending():
+            linux_process.send(bootloader or os.getpid(), signal.SIGSTOP)
+
+    def _clear_tree(self) -> None:
+        """Give leftover processes a moment to end, unless a signal asks for the end."""
+        if self._reap():
+            for pid in self._all_below.alive():
+                linux_process.terminate(pid)
+        until = time.monotonic() + LEFTOVERS_GRACE_S
+        while self._reap() and self._leftovers_may_stay and time.monotonic() < until:
+            ready = self._poll.poll(seconds_until(until))
+            if self._bootloader_pidfd in [fd for fd, _ in ready]:
+                break
+            self._read_signals()
+        super()._clear_tree()
+
+    def _kill_tree(self, reason: str) -> None:
+        self._sweep()
+
+    def _exit_status(self, child_status: int) -> int:
+        if os.WIFSIGNALED(child_status):
+            return errors.from_signal(os.WTERMSIG(child_status))
+        return os.WEXITSTATUS(child_status)
+
+
+def _say(text: str) -> None:
+    try:
+        os.write(2, f"sigwrap-forward: {bounded(printable(text))}\n".encode())
+    except OSError:
+        pass

@@ -9,13 +9,12 @@ shell's `fg` the command), and a pty in between (the command would have another 
 from __future__ import annotations
 
 import os
-import select
 import time
 from collections.abc import Callable, Iterable
 from math import ceil
 
 from sigwrap import errors
-from sigwrap.bare import TYPE_CHECKING, signal
+from sigwrap.bare import signal
 from sigwrap.front.interrupts import (
     COPY_WINDOW_S,
     JOB_STOPS,
@@ -47,6 +46,7 @@ from sigwrap.front.messages import (
     KillTree,
     NothingMore,
     Notice,
+    NotifyFailed,
     Place,
     Sender,
     SignalForCommand,
@@ -64,14 +64,11 @@ from sigwrap.kernel import libc, limits, memory, procfs, terminals
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import release_inherited
 from sigwrap.kernel.process import die_of
-from sigwrap.kernel.sigfd import SignalFd, SignalInfo, handles, outlives
+from sigwrap.kernel.signals import SignalFd, SignalInfo, handles, ignored_signals, is_in, outlives
 from sigwrap.kernel.terminals import OwnLines, reads_a_line
 from sigwrap.start import onefile, own_code
-from sigwrap.start.command import Inherited
+from sigwrap.start.command import Inherited, exec_command
 from sigwrap.text import printable
-
-if TYPE_CHECKING:
-    from sigwrap.front.notifier import Notifier
 
 _LAST_DEFENCE_S = 2.0
 _LAST_SWEEP_S = 30.0
@@ -98,7 +95,7 @@ def run_before_supervisor(
     terminal = TerminalBefore()
     ours, theirs = Channel.pair()
     libc.set_child_subreaper()
-    notifier = _notifier(notify, inherited, ours) if notify else None
+    notifier = Notifier(notify, inherited, ours) if notify else None
     own_code.read_what_is_used_later()
     child = linux_process.fork()
     if child == 0:
@@ -128,10 +125,10 @@ def run_before_supervisor(
         signals,
         child,
         bootloader_pid,
+        lines.tell,
         ours,
         interrupts,
         inherited,
-        lines.tell,
         terminal,
         caller,
         notifier,
@@ -147,29 +144,23 @@ def run_before_supervisor(
     return code
 
 
-def _notifier(command: str, inherited: Inherited, supervisor: Channel) -> Notifier:
-    from sigwrap.front.notifier import Notifier
-
-    return Notifier(command, inherited, supervisor)
-
-
 class _FrontProcess(ParentOfOne):
     def __init__(
         self,
         signals: SignalFd,
         child: int,
         bootloader_pid: int,
+        tell: Tell,
         channel: Channel,
         interrupts: Interrupts,
         inherited: Inherited,
-        tell: Tell,
         terminal: TerminalBefore,
         caller: Caller | None,
         notifier: Notifier | None,
     ) -> None:
-        super().__init__(signals, child, bootloader_pid)
+        super().__init__(signals, child, bootloader_pid, tell)
         self._channel = channel
-        self._poll.register(channel.fd, select.EPOLLIN)
+        self._watch(channel.fd, self._on_message)
         self._interrupts = interrupts
         self._inherited = inherited
         self.died_of = 0  # the signal by which this process ends as well
@@ -179,19 +170,16 @@ class _FrontProcess(ParentOfOne):
         self._last_defence_at: float | None = None
         self._heartbeat = Heartbeat()
         self._looks_at = time.monotonic() + LOOKED_AT_EVERY_S
-        self._tell = tell
         self._terminal = terminal
         self._caller = caller
         self._notifier = notifier
         if caller is not None:
-            self._poll.register(caller.pidfd, select.EPOLLIN)
+            self._watch(caller.pidfd, self._on_callers_end)
 
     def ended_command_by_force(self, code: int) -> bool:
         """Return whether the exit status says so."""
-        is_of_a_kill = code in (errors.LIMIT_REACHED, errors.REFUSED) or code > errors.from_signal(
-            0
-        )
-        return self._command_pid != 0 and is_of_a_kill
+        by_sigwrap = code in (errors.LIMIT_REACHED, errors.REFUSED)
+        return self._command_pid != 0 and (by_sigwrap or code > errors.from_signal(0))
 
     @property
     def _deadline(self) -> float | None:
@@ -230,7 +218,7 @@ class _FrontProcess(ParentOfOne):
             sender_pid=info.sender_pid,
             went_to_command=self._command_is_in_our_group() and not only_we_get(info.number),
             command_handles_it=self._command_handles(info.number),
-            command_ignores_it=info.number in procfs.ignored_signals(self._command_pid),
+            command_ignores_it=info.number in ignored_signals(self._command_pid),
             command_outlives_it=(
                 info.number == signal.SIGHUP and outlives(self._command_pid, info.number)
             ),
@@ -249,12 +237,15 @@ class _FrontProcess(ParentOfOne):
             sender_pid=0,
             goes_to_job=not self._ignores(signal.SIGINT),
             command_handles_it=self._command_handles(signal.SIGINT),
-            command_ignores_it=signal.SIGINT in procfs.ignored_signals(self._command_pid),
+            command_ignores_it=signal.SIGINT in ignored_signals(self._command_pid),
         )
         sender = Sender(0, 0, Place.AGENT_SIGNAL, source)
         self._carry_out(self._interrupts.demanded(arrived, time.monotonic()), sender)
 
-    def _on_callers_end(self, caller: Caller) -> None:
+    def _on_callers_end(self) -> None:
+        caller = self._caller
+        if caller is None:
+            return
         self._poll.unregister(caller.pidfd)
         arrived = Arrived(number=signal.SIGTERM, from_terminal=False, sender_pid=caller.pid)
         sender = Sender(caller.pid, os.getuid(), Place.CALLER_ENDED, caller.name)
@@ -320,7 +311,7 @@ class _FrontProcess(ParentOfOne):
         return (
             shares_our_group(pid)
             and not self._command_has_ended()
-            and procfs.survives(pid, signal.SIGINT)
+            and is_in(pid, signal.SIGINT, b"SigCgt", b"SigIgn", b"SigBlk")
             and self._terminal.is_in_our_foreground()
             and (self._terminal.is_edited() or (or_reads_a_line and reads_a_line(pid)))
         )
@@ -366,11 +357,6 @@ class _FrontProcess(ParentOfOne):
             f"{' or show a prompt' if waits.or_prompts else ''}; {kills} kills"
         )
 
-    def _on_readable(self, fd: int) -> None:
-        if self._caller is not None and fd == self._caller.pidfd:
-            return self._on_callers_end(self._caller)
-        return self._on_message()
-
     def _on_message(self) -> None:
         messages = self._channel.receive()
         if self._channel.is_closed:  # the supervisor's SIGCHLD follows
@@ -379,9 +365,10 @@ class _FrontProcess(ParentOfOne):
             if isinstance(message, CommandStarted):
                 self._command_pid = message.pid
             elif isinstance(message, Forget):
-                memory.forget(message.names or procfs.environment())
+                names = message.names or tuple(procfs.environment())
+                memory.forget(names)
                 if self._notifier is not None:
-                    self._notifier.forget(message.names)
+                    self._notifier.forget(names)
                 self._channel.send(Forgotten())
             elif isinstance(message, CommandEnded):
                 # A key reaches the command and us at once, and its end may be seen first.
@@ -410,9 +397,6 @@ class _FrontProcess(ParentOfOne):
         self._channel.send(KillTree(reason=reason))
         self._last_defence_at = time.monotonic() + _LAST_DEFENCE_S
 
-    def _say(self, text: str) -> None:
-        self._tell(text)
-
     def _exit_status(self, child_status: int) -> int:
         if os.WIFEXITED(child_status):
             return os.WEXITSTATUS(child_status)
@@ -425,3 +409,70 @@ class _FrontProcess(ParentOfOne):
         why = f" ({limited} limits it as well)" if limited else ""
         self._say(f"signal {number} killed the supervisor{why}; its process tree was killed")
         return errors.REFUSED
+
+
+class Notifier:
+    """Runs the --notify command for approval requests, as a child of this process and so outside
+    the session. Of the requests that come while it runs, the last is reported after its end: one
+    popup lets the user see all of them."""
+
+    def __init__(self, command: str, inherited: Inherited, supervisor: Channel) -> None:
+        self._command = command
+        self._supervisor = supervisor
+        self._inherited = inherited
+        self._pid = 0
+        self._next: Notice | None = None
+        self.failed_with = 0  # the status of the last failure
+
+    def forget(self, names: tuple[bytes, ...]) -> None:
+        """Remove variables that the command must not see: it could read them in the notifier."""
+        given = {
+            name: value for name, value in self._inherited.environment.items() if name not in names
+        }
+        self._inherited = self._inherited._replace(environment=given)
+
+    def tell(self, notice: Notice) -> None:
+        if self._pid:
+            self._next = notice
+            return
+        try:
+            pid = os.fork()
+        except OSError:  # the process limit is reached
+            self._fails(errors.NOT_EXECUTABLE)
+            return
+        if pid == 0:
+            try:
+                self._run(notice)
+            finally:
+                os._exit(errors.NOT_EXECUTABLE)
+        self._pid = pid
+
+    def reaped(self, pid: int, wait_status: int) -> None:
+        if pid != self._pid:
+            return
+        self._pid = 0
+        if status := os.waitstatus_to_exitcode(wait_status):
+            self._fails(status)
+        if self._next is not None:
+            notice, self._next = self._next, None
+            self.tell(notice)
+
+    def _fails(self, status: int) -> None:
+        self.failed_with = status
+        self._supervisor.send(NotifyFailed())
+
+    def _run(self, notice: Notice) -> None:
+        """Execute the command away from the terminal and the current directory."""
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(nothing, fd)
+        try:
+            os.chdir("/")  # a relative name must not lead into the workspace
+        except OSError:
+            pass
+        calm = self._inherited._replace(
+            signal_mask=frozenset(), ignored_signals=frozenset({signal.SIGINT, signal.SIGQUIT})
+        )
+        words = ("sh", "-c", self._command)
+        exec_command(b"/bin/sh", words, calm, notice.variables)

@@ -11,8 +11,8 @@ import termios
 
 from sigwrap.bare import Any, NamedTuple
 from sigwrap.front.messages import NO_SENDER, Place, Sender
-from sigwrap.kernel import proc_files, procfs, terminals
-from sigwrap.kernel.sigfd import SignalInfo
+from sigwrap.kernel import procfs, terminals
+from sigwrap.kernel.signals import SignalInfo
 from sigwrap.kernel.terminals import opened_terminals, waits_for_input
 from sigwrap.text import masked
 
@@ -132,17 +132,11 @@ def _is_a_shells(modes: list[Any]) -> bool:
 def _others_of_our_job() -> list[int]:
     """Return the processes in our group that are neither our ancestors nor our children."""
     group, us = os.getpgrp(), os.getpid()
-    found = {
-        each.pid: each for pid in proc_files.all_pids() if (each := procfs.stat(pid)) is not None
-    }
-    ours = set()
-    pid = us
-    while pid in found and pid not in ours:
-        ours.add(pid)
-        pid = found[pid].ppid
+    ours = {us, *procfs.ancestors(us)}
+    found = (each for pid in procfs.all_pids() if (each := procfs.stat(pid)) is not None)
     return [
         each.pid
-        for each in found.values()
+        for each in found
         if each.pgrp == group and not each.has_ended and each.pid not in ours and each.ppid != us
     ]
 
@@ -150,7 +144,6 @@ def _others_of_our_job() -> list[int]:
 # Which processes sent a signal to sigwrap, and which one started it.
 
 _SHOWN = 1024
-_ANCESTORS = 4096  # more than there can be, unless pids are reused meanwhile
 
 
 class Caller(NamedTuple):
@@ -188,18 +181,9 @@ def sender_of(info: SignalInfo, *, supervisor: int, bootloader: int) -> Sender:
     found = procfs.stat(pid)
     if found is None:
         return Sender(pid, uid, Place.ENDED, "")
-    if _is_below(found, supervisor):  # its command line could block a reader: it is its memory
+    if supervisor in procfs.ancestors(
+        pid
+    ):  # its command line could block a reader: it is its memory
         return Sender(pid, uid, Place.INSIDE, found.comm)
     words = procfs.command_line(pid)[:_SHOWN].split(" ")
     return Sender(pid, uid, Place.OUTSIDE, " ".join(masked(words)) or found.comm)
-
-
-def _is_below(process: procfs.Stat, ancestor: int) -> bool:
-    found: procfs.Stat | None = process
-    for _ in range(_ANCESTORS):
-        if found is None or found.ppid <= 1:
-            return False
-        if found.ppid == ancestor:
-            return True
-        found = procfs.stat(found.ppid)
-    return False

@@ -18,12 +18,12 @@ import termios
 from sigwrap.bare import Any, NamedTuple, NoReturn, json, signal, socket
 from sigwrap.bare.digests import blake2b
 from sigwrap.errors import NOT_EXECUTABLE, KernelError
-from sigwrap.kernel import libc, proc_files
+from sigwrap.kernel import libc, procfs
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import close_all_but
 from sigwrap.kernel.limits import Limit
 from sigwrap.kernel.peer import FORK_SERVER_NAME
-from sigwrap.kernel.sigfd import SignalFd
+from sigwrap.kernel.signals import SignalFd
 from sigwrap.start.command import Inherited, exec_command, restore_signals
 
 _STREAMS = frozenset({0, 1, 2})
@@ -32,7 +32,7 @@ _STREAMS = frozenset({0, 1, 2})
 def serve(end: socket.socket, session_id: str, inherited: Inherited) -> NoReturn:
     import json  # noqa: F401  # now, while no process of the session can change its file
 
-    close_all_but((end.fileno(),))
+    close_all_but((0, 1, 2, end.fileno()))
     libc.set_process_name(FORK_SERVER_NAME.encode())
     libc.set_undumpable()
     restore_signals(inherited)
@@ -135,7 +135,7 @@ def _become(
 ) -> NoReturn:
     try:
         # A process that traces this one before its exec finds no way to the others.
-        close_all_but((writable, folder, *descriptors))
+        close_all_but({0, 1, 2, writable, folder, *descriptors})
         writable = _move_from(writable, frozenset(call.descriptors))
         try:
             error = _exec(call, folder, descriptors, added)
@@ -236,7 +236,7 @@ def address(store: str, name: str, uid: int) -> bytes:
 
     It does not depend on the file system at that path, which the session could change.
     """
-    where = [(found.st_dev, found.st_ino) for found in map(proc_files.file_status, _WHERE)]
+    where = [(found.st_dev, found.st_ino) for found in map(procfs.file_status, _WHERE)]
     digest = blake2b(os.fsencode(f"{where} {name} {store}"), digest_size=16)
     return f"\0{_PREFIX}/{uid}/{digest.hexdigest()}".encode()
 

@@ -38,7 +38,7 @@ from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import close_all_but
 from sigwrap.kernel.descriptors import inherited as inherited_descriptors
 from sigwrap.kernel.peer import objection_to_listener, pid_and_uid
-from sigwrap.kernel.sigfd import SignalFd, SignalInfo
+from sigwrap.kernel.signals import SignalFd, SignalInfo
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, find_program, restore_signals
 
@@ -231,7 +231,7 @@ def _become_session(
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.dup2(stderr, 2)
-    close_all_but((settings_fd, *kept))
+    close_all_but({0, 1, 2, settings_fd, *kept})
     for fd in (settings_fd, *kept):
         os.set_inheritable(fd, True)
     line = [*onefile.own_line(), "--as", "joined", str(settings_fd)]

@@ -34,9 +34,9 @@ from sigwrap.join.fork_server import (
 )
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import let_go
 from sigwrap.kernel.peer import Peer, Rights
-from sigwrap.kernel.pidfd import let_go
-from sigwrap.kernel.proc_files import link
+from sigwrap.kernel.procfs import link
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.session.settings import RunSettings, differing
 from sigwrap.start import own_code
@@ -92,8 +92,7 @@ class Joins:
         self._ours.setblocking(False)
         loop.watch(self._ours.fileno(), self._on_fork_server)
         self._is_open = True
-        self._listener = GuardedListener(loop, self._on_arrival)
-        self._listener.open(self._door)
+        self._listener = GuardedListener(loop, self._door, self._on_arrival)
         self._look()
         self._report_ready()
         self._tell_at_start = lambda _text: None

@@ -7,17 +7,15 @@ bpf          the filter as a program, from the table of calls
 landlock     the Landlock domain: keeps signals inside, and enforces file rules
 ptrace       stops another thread, reads and changes its registers, and releases it
 restage      puts another command and environment into a caller's own exec
-pidfd        signals a process by its pidfd, sees its end, and duplicates its descriptors
-proc_files   files below a /proc that no process can mount over
-procfs       facts about a process from /proc
-process      children, descendants, the end of a whole tree
+procfs       /proc below a folder that no process can mount over, and what it shows of a process
+process      how processes end, children, descendants, the end of a whole tree
 peer         which process connected to a socket or sent a signal, and whether to serve it
 sockets      what the kernel tells about sockets: their peers, who listens at a port
 memory       strings and arrays of another process
 paths        resolves paths as another process sees them
 file_state   statx(2) of a file without asking its file server; local file systems
-descriptors  sigwrap's own descriptors, and paths that are opened later exactly as before
-sigfd        signals as readable events, with their sender
+descriptors  sigwrap's own descriptors, paths to open again, duplicates from other processes
+signals      signals by pidfd, signals as events, what a process would do with one
 limits       the caller's limits, which apply to the command alone; control groups
 terminals    the terminals that sigwrap writes to, who reads them, and the lines written
 """

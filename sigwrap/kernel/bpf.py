@@ -53,6 +53,8 @@ _NUMBER_OFFSET = 0
 _ARCH_OFFSET = 4
 _ARGUMENTS_OFFSET = 16
 
+ALLOW_ALL: list[Instruction] = [(_RETURN, 0, 0, ALLOW)]
+
 _NO_SYSCALL = 0xFFFFFFFF  # a tracer sets it to skip a call; it has the x32 bit
 
 
@@ -73,12 +75,9 @@ def mediation_filter(
     for arch in arches:
         body = _without_x32() if arch == X86_64 else []
         body += _by_number(calls, arch, passed)
-        program += [(_JUMP_EQUAL, 1, 0, arch), *_jump_over(body), *body]
+        over = (_JUMP, 0, 0, len(body))  # further than a conditional jump reaches
+        program += [(_JUMP_EQUAL, 1, 0, arch), over, *body]
     return [*program, _return(REFUSE_ABI)]
-
-
-def allowing_filter() -> list[Instruction]:
-    return [_return(ALLOW)]
 
 
 def encode(program: list[Instruction]) -> bytes:
@@ -184,11 +183,6 @@ def _when_equal(value: int, body: list[Instruction]) -> list[Instruction]:
     if len(body) > 255:
         raise ValueError("a conditional jump reaches 255 instructions")
     return [(_JUMP_EQUAL, 0, len(body), value), *body]
-
-
-def _jump_over(body: list[Instruction]) -> list[Instruction]:
-    """Jump further than a conditional jump can."""
-    return [(_JUMP, 0, 0, len(body))]
 
 
 def _load_argument(position: int) -> Instruction:

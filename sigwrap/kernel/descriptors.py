@@ -1,7 +1,9 @@
-"""Sigwrap's own descriptors: those it inherited, its pipes, and files that others may replace."""
+"""Descriptors: sigwrap's own, paths that it opens later exactly as before, and duplicates of those
+of other processes."""
 
 from __future__ import annotations
 
+import _thread
 import errno
 import fcntl
 import os
@@ -9,11 +11,12 @@ import resource
 import stat
 from collections.abc import Iterable
 
-from sigwrap.bare import IO, NamedTuple
+from sigwrap.bare import IO, NamedTuple, deque, socket, suppress
 from sigwrap.errors import DOCTOR, KernelError, SessionError
-from sigwrap.kernel.file_state import known_state_in, mount_of
+from sigwrap.kernel.file_state import is_on_local_device, kind_of, known_state_in, mount_of
 from sigwrap.kernel.libc import syscall
-from sigwrap.kernel.paths import AT_FDCWD, OTHER_MOUNT, open_on_one_mount
+from sigwrap.kernel.paths import AT_FDCWD, OTHER_MOUNT, open_on_one_mount, told_link
+from sigwrap.kernel.signals import open_thread
 from sigwrap.machine import NUMBERS
 
 _FEWEST = 48
@@ -99,20 +102,10 @@ def have_own_table(kept: Iterable[int]) -> None:
 
 
 def close_all_but(kept: Iterable[int]) -> None:
-    """Close all but these and the standard streams."""
-    _close_all_but({0, 1, 2, *kept})
-
-
-def release_all() -> None:
-    """Close everything, so that readers of our pipes need not wait for our last thread."""
-    _close_all_but(set())
-
-
-def _close_all_but(kept: set[int]) -> None:
     try:
         _close_ranges_between(kept)
     except KernelError:  # before Linux 5.9, where os.closerange tries each number
-        for fd in {*map(int, os.listdir("/proc/self/fd"))} - kept:
+        for fd in {*map(int, os.listdir("/proc/self/fd"))}.difference(kept):
             try:
                 os.close(fd)
             except OSError:
@@ -219,3 +212,130 @@ def _segments(path: str, known: Known) -> tuple[_Segment, ...]:
             found = (*before, _Segment(name, mount, ""))
     known[path] = found
     return found
+
+
+# Duplicate descriptors of other processes, and close them: the last close of a file may wait.
+
+_SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
+_SO_PASSRIGHTS = 83
+_MOST_CLOSERS = 16
+_LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # memory devices, pseudo-terminals
+
+
+def duplicate(tid: int, fd: int) -> int:
+    """Duplicate another thread's descriptor, close-on-exec. The duplicate shares the offset.
+
+    Raises OSError if that is refused, or if closing the duplicate could block.
+    """
+    if could_stall(tid, tid, fd):
+        raise PermissionError(errno.EPERM, "its file system may be slow to answer")
+    if _closers.are_all_busy and not _closes_at_once(b"/proc/%d/fd/%d" % (tid, fd)):
+        raise PermissionError(errno.EPERM, "too many descriptors are still being closed")
+    found = take_descriptor(tid, fd)
+    if could_stall(tid, os.getpid(), found):  # another thread has replaced the file
+        _closers.close(found)
+        raise PermissionError(errno.EPERM, "its file system may be slow to answer")
+    return found
+
+
+def duplicate_socket(tid: int, fd: int) -> int:
+    """Duplicate a descriptor that the caller has checked to be a socket. Raises OSError if another
+    thread has replaced it since."""
+    found = take_descriptor(tid, fd)
+    if kind_of(b"/proc/self/fd/%d" % found)[0] == stat.S_IFSOCK:
+        return found
+    let_go(found)
+    raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
+
+
+def can_duplicate() -> bool:
+    """Return whether pidfd_getfd works: Docker's default profile requires CAP_SYS_PTRACE for it."""
+    try:
+        with open(os.devnull, "rb") as null:
+            os.close(take_descriptor(os.getpid(), null.fileno()))
+    except OSError:
+        return False
+    return True
+
+
+def take_descriptor(tid: int, fd: int) -> int:
+    """Duplicate any descriptor of another thread. Raises OSError."""
+    holder = open_thread(tid)
+    try:
+        return syscall("pidfd_getfd", _SYS_PIDFD_GETFD, holder, fd, 0)
+    except KernelError as refusal:
+        raise OSError(refusal.errno, os.strerror(refusal.errno)) from refusal
+    finally:
+        os.close(holder)
+
+
+def could_stall(pid: int, holder: int, fd: int) -> bool:
+    """Return whether a close could block. `holder` has it open, on a mount that `pid` sees."""
+    try:
+        path = f"/proc/{holder}/fd/{fd}"
+        if kind_of(path.encode())[0] != stat.S_IFREG:
+            return False
+        is_nowhere = not (told_link(path) or "/").startswith("/")  # a pidfd, for example
+        return not is_nowhere and not is_on_local_device(pid, holder, fd)
+    except FileNotFoundError:
+        return False  # the duplication fails with the right errno
+    except OSError:
+        return True
+
+
+def let_go(fd: int) -> None:
+    """Close a duplicate, or another descriptor that came from the process tree."""
+    if closes_at_once(fd):
+        os.close(fd)
+    else:
+        _closers.close(fd)
+
+
+def closes_at_once(fd: int) -> bool:
+    """Return whether the last close cannot block."""
+    return _closes_at_once(b"/proc/self/fd/%d" % fd)
+
+
+def _closes_at_once(path: bytes) -> bool:
+    kind, major = kind_of(path)
+    return kind != stat.S_IFSOCK and (kind != stat.S_IFCHR or major in _LOCAL_MAJORS)
+
+
+def refuse_descriptors(end: socket.socket) -> None:
+    """Make the kernel refuse descriptors in messages: sigwrap would have to close them."""
+    with suppress(OSError):  # before Linux 6.16, and for sockets that carry none
+        end.setsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS, 0)
+
+
+class _Closers:
+    """Threads that close descriptors; no request waits for them."""
+
+    def __init__(self) -> None:
+        self._lock = _thread.allocate_lock()
+        self._waiting: deque[int] = deque()
+        self.threads = 0
+
+    @property
+    def are_all_busy(self) -> bool:
+        return self.threads >= _MOST_CLOSERS
+
+    def close(self, fd: int) -> None:
+        with self._lock:
+            self._waiting.append(fd)
+            if not self.are_all_busy:
+                with suppress(RuntimeError):  # no thread can start: a running one closes it
+                    _thread.start_new_thread(self._run, ())
+                    self.threads += 1
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self.threads -= 1
+                    return
+                fd = self._waiting.popleft()
+            with suppress(OSError):
+                os.close(fd)
+
+
+_closers = _Closers()

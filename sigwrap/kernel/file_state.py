@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterable, Iterator
 
 from sigwrap.bare import NamedTuple, re
-from sigwrap.kernel import proc_files, procfs
-from sigwrap.kernel.libc import libc
+from sigwrap.kernel import procfs
+from sigwrap.kernel.libc import last_failure, libc, raw_syscall
 from sigwrap.machine import NUMBERS
 
 STATX_MNT_ID = 0x1000  # Linux 5.8
@@ -44,15 +44,7 @@ _MAX_BYTES = 16 * 1024
 _STRINGS_AT = 512
 _TYPE_AT = struct.Struct("<36xI")
 
-_syscall = libc["syscall"]
-_syscall.argtypes = (
-    ctypes.c_long,
-    ctypes.c_char_p,
-    ctypes.c_void_p,
-    ctypes.c_size_t,
-    ctypes.c_long,
-)
-_syscall.restype = ctypes.c_long
+_ask_mount = raw_syscall(ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long)
 
 _fstatfs = libc["fstatfs"]
 _fstatfs.argtypes = (ctypes.c_int, ctypes.c_void_p)
@@ -94,8 +86,7 @@ def magic_of(fd: int) -> int:
     """Return the f_type of a file. This asks its file system."""
     buffer = ctypes.create_string_buffer(256)
     if _fstatfs(fd, ctypes.addressof(buffer)) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+        raise last_failure()
     kind: int = _KIND.unpack_from(buffer)[0]
     return kind
 
@@ -167,7 +158,7 @@ def _listed() -> list[Mount]:
         last = ids[-1]
         for number in ids:
             request = _REQUEST.pack(_REQUEST.size, 0, number, _TYPE)
-            if _syscall(_SYS_STATMOUNT, request, ctypes.addressof(buffer), _MAX_BYTES, 0) == 0:
+            if _ask_mount(_SYS_STATMOUNT, request, ctypes.addressof(buffer), _MAX_BYTES, 0) == 0:
                 found.append((number, _string(buffer, _TYPE_AT)))
     return found
 
@@ -175,7 +166,7 @@ def _listed() -> list[Mount]:
 def _ids_after(last: int) -> list[int]:
     ids = (ctypes.c_uint64 * _LISTED_AT_ONCE)()
     request = _REQUEST.pack(_REQUEST.size, 0, _THE_ROOT, last)
-    count = _syscall(_SYS_LISTMOUNT, request, ctypes.addressof(ids), _LISTED_AT_ONCE, 0)
+    count = _ask_mount(_SYS_LISTMOUNT, request, ctypes.addressof(ids), _LISTED_AT_ONCE, 0)
     return list(ids[: max(0, count)])
 
 
@@ -186,7 +177,7 @@ def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> byt
 
 
 def _told_by_procfs(pid: int | str) -> list[Told]:
-    return read_mountinfo(proc_files.all_contents(f"/proc/{pid}/mountinfo"))
+    return read_mountinfo(procfs.all_contents(f"/proc/{pid}/mountinfo"))
 
 
 def read_mountinfo(text: bytes) -> list[Told]:
@@ -215,16 +206,9 @@ _STATX_TYPE = 0x1
 _STATX_INO = 0x100
 _STATX_BTIME = 0x800
 
-_statx = libc["syscall"]
-_statx.argtypes = (
-    ctypes.c_long,
-    ctypes.c_long,
-    ctypes.c_char_p,
-    ctypes.c_long,
-    ctypes.c_long,
-    ctypes.c_void_p,
+_statx = raw_syscall(
+    *(ctypes.c_long, ctypes.c_char_p, ctypes.c_long, ctypes.c_long, ctypes.c_void_p)
 )
-_statx.restype = ctypes.c_long
 
 
 class _Buffers(_thread._local):
@@ -241,6 +225,8 @@ _BORN = struct.Struct("<80xqI")
 _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
 _STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
 _DEVICE = struct.Struct("<28xH98xII")  # mode, rdev_major, rdev_minor
+_ATTRIBUTES = struct.Struct("<8xQ")
+_IMMUTABLE = 0x10
 
 Buffer = ctypes.Array[ctypes.c_char]
 Place = tuple[int, int, int, int]
@@ -265,30 +251,43 @@ class State(NamedTuple):
         return number, device >> 32, device & 0xFFFFFFFF, self.mount
 
 
-def place_of(path: bytes, mount_id: int = STATX_MNT_ID) -> Place:
+def place_of(file: bytes | int, mount_id: int = STATX_MNT_ID) -> Place:
     """Return inode, device and mount. Two mount namespaces never share a mount.
 
     `mount_id` chooses between the two kinds of mount ids.
     """
-    folder, path = proc_files.at(path)
-    return _place(ask(folder, path, AT_STATX_DONT_SYNC, _STATX_INO | mount_id))
-
-
-def place_of_descriptor(fd: int) -> Place:
-    flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC
-    return _place(ask(fd, b"", flags, _STATX_INO | STATX_MNT_ID))
-
-
-def _place(found: Buffer) -> Place:
-    inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(found)
+    inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(_told(file, _STATX_INO | mount_id))
     return inode, major, minor, mount
 
 
 def mount_of(fd: int) -> int:
     """Return the mount's number, as in /proc/PID/mountinfo."""
-    found = ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID)
-    mount: int = _INODE_AND_DEVICE.unpack_from(found)[3]
-    return mount
+    return place_of(fd)[3]
+
+
+def inode_of(file: bytes | int) -> Inode:
+    """Return the inode. Follows links of /proc, even to files that a program serves."""
+    number, major, minor, _ = place_of(file)
+    return major << 32 | minor, number
+
+
+def born_at(file: bytes | int) -> Born:
+    found = _told(file, _STATX_INO | _STATX_BTIME)
+    number, major, minor, _ = _INODE_AND_DEVICE.unpack_from(found)
+    seconds, nanoseconds = _BORN.unpack_from(found)
+    return (major << 32 | minor, number), (seconds, nanoseconds)
+
+
+def kind_of(path: bytes) -> tuple[int, int]:
+    """Return the type, and a device's major number. Follows links of /proc."""
+    kind, major, _minor = device_of(path)
+    return kind, major
+
+
+def device_of(path: bytes) -> tuple[int, int, int]:
+    """Return the type, and a device's numbers. Follows links of /proc."""
+    mode, major, minor = _DEVICE.unpack_from(_told(path, _STATX_TYPE))
+    return stat.S_IFMT(mode), major, minor
 
 
 def known_state_in(folder: int, name: bytes) -> State:
@@ -320,47 +319,19 @@ def told_state(found: Buffer) -> State:
     return State(mode, (major << 32 | minor, number), size, (seconds, nanoseconds), mount)
 
 
-def kind_of(path: bytes) -> tuple[int, int]:
-    """Return the type, and a device's major number. Follows links of /proc."""
-    kind, major, _minor = device_of(path)
-    return kind, major
+def is_immutable(folder: int, name: bytes) -> bool:
+    """Return whether no user can change or remove it, as after chattr(1) +i."""
+    found = ask(folder, name, _AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, _STATX_TYPE)
+    attributes: int = _ATTRIBUTES.unpack_from(found)[0]
+    return bool(attributes & _IMMUTABLE)
 
 
-def device_of(path: bytes) -> tuple[int, int, int]:
-    """Return the type, and a device's numbers. Follows links of /proc."""
-    folder, path = proc_files.at(path)
-    found = ask(folder, path, AT_STATX_DONT_SYNC, _STATX_TYPE)
-    mode, major, minor = _DEVICE.unpack_from(found)
-    return stat.S_IFMT(mode), major, minor
-
-
-def inode_of(path: bytes) -> Inode:
-    """Return the inode. Follows links of /proc, even to files that a program serves."""
-    return _inode(place_of(path))
-
-
-def inode_of_descriptor(fd: int) -> Inode:
-    return _inode(place_of_descriptor(fd))
-
-
-def _inode(place: Place) -> Inode:
-    number, major, minor, _ = place
-    return major << 32 | minor, number
-
-
-def born_at(path: bytes) -> Born:
-    folder, path = proc_files.at(path)
-    return _born(ask(folder, path, AT_STATX_DONT_SYNC, _STATX_INO | _STATX_BTIME))
-
-
-def born_of(fd: int) -> Born:
-    return _born(ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, _STATX_INO | _STATX_BTIME))
-
-
-def _born(found: Buffer) -> Born:
-    number, major, minor, _ = _place(found)
-    seconds, nanoseconds = _BORN.unpack_from(found)
-    return (major << 32 | minor, number), (seconds, nanoseconds)
+def _told(file: bytes | int, mask: int) -> Buffer:
+    """Ask for a path, or an open file, without a question to its file system."""
+    if isinstance(file, int):
+        return ask(file, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask)
+    folder, path = procfs.at(file)
+    return ask(folder, path, AT_STATX_DONT_SYNC, mask)
 
 
 def ask(folder: int, path: bytes, flags: int, mask: int) -> Buffer:
@@ -369,8 +340,3 @@ def ask(folder: int, path: bytes, flags: int, mask: int) -> Buffer:
     if _statx(_SYS_STATX, folder, path, flags, mask, ctypes.addressof(buffer)) < 0:
         raise last_failure()
     return buffer
-
-
-def last_failure() -> OSError:
-    code = ctypes.get_errno()
-    return OSError(code, os.strerror(code))

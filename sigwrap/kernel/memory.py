@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection, Iterator
 
 from sigwrap.errors import KernelError
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from sigwrap.kernel.libc import syscall
 from sigwrap.kernel.paths import MayWait
 from sigwrap.machine import IS_AARCH64, NUMBERS
@@ -33,22 +33,18 @@ class Unreadable(Exception):
     """The pointer is invalid, or the memory cannot be read."""
 
 
-class _Served:
-    """State: whether reading the tree's memory may block.
-
-    A program that serves a mapped file decides how long a read takes. No process in the session can
-    serve files before it has mounted something. From then on the loop itself reads no memory.
-    """
-
-    is_possible = False
+# A program that serves a mapped file decides how long a read takes. No process in the session can
+# serve files before it has mounted something. From then on the loop itself reads no memory.
+_may_be_served = False
 
 
 def expect_served_memory() -> None:
-    _Served.is_possible = True
+    global _may_be_served
+    _may_be_served = True
 
 
 def may_be_served() -> bool:
-    return _Served.is_possible
+    return _may_be_served
 
 
 def write_memory(pid: int, address: int, data: bytes) -> None:
@@ -68,10 +64,10 @@ class Memory:
     __slots__ = ("_chunk", "_chunk_at", "_fd", "_page", "_pages_left")
 
     def __init__(self, tid: int, *, may_wait: bool = False) -> None:
-        if _Served.is_possible and not may_wait:
+        if _may_be_served and not may_wait:
             raise MayWait(SERVED)
         try:
-            self._fd = proc_files.open_file(f"/proc/{tid}/mem")
+            self._fd = procfs.open_file(f"/proc/{tid}/mem")
         except OSError as refusal:
             raise Unreadable from refusal
         self._page, self._pages_left = -1, _ANY_NUMBER if may_wait else _PAGES_AT_ONCE
@@ -167,13 +163,13 @@ class Memory:
 
 def forget(names: Collection[bytes]) -> bool:
     """Erase them in this process. Return False if that is impossible."""
-    start, size = procfs.environment_area("self")
-    if not size:
+    start, end = _environment_area(os.getpid())
+    if start == end:
         return False
     for name in names:
         if value := os.environb.get(name):
             os.putenv(name, value)  # a copy: the C library still reads TZ and TMPDIR
-    area = (ctypes.c_char * size).from_address(start)
+    area = (ctypes.c_char * (end - start)).from_address(start)
     for at, length in _entries(area.raw, names):
         ctypes.memset(start + at, 0, length)
     return True
@@ -181,14 +177,20 @@ def forget(names: Collection[bytes]) -> bool:
 
 def forget_in(pid: int, names: Collection[bytes]) -> bool:
     """Erase them in another process of ours. Return False if one can still be read there."""
-    start, _ = procfs.environment_area(pid)
-    area = proc_files.contents(f"/proc/{pid}/environ") or b""
+    start, _ = _environment_area(pid)
+    area = procfs.contents(f"/proc/{pid}/environ") or b""
     for at, length in _entries(area, names):
         try:
             write_memory(pid, start + at, bytes(length))
         except KernelError:
             return False  # Yama, or a filter of a container
     return procfs.environment(pid).keys().isdisjoint(names)
+
+
+def _environment_area(pid: int) -> tuple[int, int]:
+    """Return where the environment that exec passed begins and ends; 0, 0 if that is unreadable."""
+    fields = procfs.figures(pid)
+    return (0, 0) if fields is None else (int(fields[47]), int(fields[48]))
 
 
 def _entries(area: bytes, names: Collection[bytes]) -> Iterator[tuple[int, int]]:

@@ -21,7 +21,7 @@ import struct
 
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import KernelError
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import (
     AT_EMPTY_PATH,
     AT_STATX_DONT_SYNC,
@@ -33,14 +33,12 @@ from sigwrap.kernel.file_state import (
     State,
     ask,
     inode_of,
-    known_state_in,
-    last_failure,
     lies_on_a_disk,
     magic_of,
     place_of,
     told_state,
 )
-from sigwrap.kernel.libc import libc, syscall
+from sigwrap.kernel.libc import last_failure, libc, raw_syscall, syscall
 from sigwrap.machine import NUMBERS
 
 AT_FDCWD = -100
@@ -88,15 +86,7 @@ _PROC_SUPER_MAGIC = 0x9FA0
 _MAX_LINKS = 40
 _MAX_PARTS = 4096
 
-_openat2 = libc["syscall"]
-_openat2.argtypes = (
-    ctypes.c_long,
-    ctypes.c_long,
-    ctypes.c_char_p,
-    ctypes.c_char_p,
-    ctypes.c_size_t,
-)
-_openat2.restype = ctypes.c_long
+_openat2 = raw_syscall(ctypes.c_long, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
 
 
 class MayWait(Exception):
@@ -124,7 +114,7 @@ def told_link(path: str) -> str:
     Such a file can still be reached, from a folder nearby.
     """
     try:
-        return proc_files.link(path)
+        return procfs.link(path)
     except OSError as failure:
         if failure.errno != errno.ENAMETOOLONG:
             raise
@@ -283,7 +273,7 @@ class Caller:
     def open_descriptor(self, fd: int) -> int:
         self.found_below_our_root = False
         try:
-            return proc_files.open_file(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
+            return procfs.open_file(b"/proc/%d/fd/%d" % (self._tid, fd), _PATH_FLAGS)
         except FileNotFoundError as missing:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF)) from missing
 
@@ -338,22 +328,26 @@ class Caller:
         """
         if failure.errno not in _MISSING:
             return True
-        while path := path.rstrip(b"/"):
-            try:
-                found = self._open_at_once(folder, path, _UNFOLLOWED)
-            except OSError as nothing:
-                if nothing.errno not in _MISSING:
-                    return False
-                path = path.rpartition(b"/")[0]
-                continue
-            try:
-                is_the_same = not self._leads_elsewhere(found)
-            finally:
-                os.close(found)
-            return is_the_same and (not _WE_MAY_SEARCH_ALL or _all_users_may_search(path))
-        if folder == AT_FDCWD:
-            return True  # it is in the root
-        return not (_WE_MAY_SEARCH_ALL or self._leads_elsewhere(folder))
+        if _WE_MAY_SEARCH_ALL:
+            return False
+        path = path.rstrip(b"/")
+        try:
+            os.close(self._open_at_once(folder, path, _UNFOLLOWED))
+            return False  # a broken link
+        except OSError as nothing:
+            if nothing.errno not in _MISSING:
+                return False
+        above = path.rpartition(b"/")[0]
+        if not above:
+            return folder == AT_FDCWD or not self._leads_elsewhere(folder)
+        try:
+            found = self._open_at_once(folder, above, _UNFOLLOWED)
+        except OSError:
+            return False
+        try:
+            return not self._leads_elsewhere(found)
+        finally:
+            os.close(found)
 
     def _leads_elsewhere(self, fd: int) -> bool:
         """Return whether the caller may find another file: at a broken link, or below procfs."""
@@ -381,8 +375,10 @@ class Caller:
         rights = procfs.rights(self._tid)
         if rights is None:
             return False
-        if rights.capabilities & _MAY_SEARCH_ALL and procfs.is_in_our_user_namespace(self._tid):
-            return True
+        if rights.capabilities & _MAY_SEARCH_ALL:
+            ours = procfs.user_namespace("self")
+            if procfs.user_namespace(self._tid) == ours:
+                return True
         if uid == rights.uid:
             return bool(mode & stat.S_IXUSR)
         return bool(mode & (stat.S_IXGRP if gid in {rights.gid, *rights.groups} else stat.S_IXOTH))
@@ -390,10 +386,10 @@ class Caller:
     def open_folder(self, folder_fd: int = AT_FDCWD) -> int:
         if folder_fd != AT_FDCWD:
             return self.open_descriptor(folder_fd)
-        return proc_files.open_file(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
+        return procfs.open_file(b"/proc/%d/cwd" % self._tid, _PATH_FLAGS)
 
     def _walk(self, path: bytes, folder_fd: int, way: list[Passed] | None = None) -> int:
-        root = proc_files.open_file(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
+        root = procfs.open_file(b"/proc/%d/root" % self._tid, _PATH_FLAGS)
         try:
             here = os.dup(root) if path.startswith(b"/") else self.open_folder(folder_fd)
             return _Walk(self, self._pid, self._tid, root, here, way).to(path)
@@ -471,11 +467,11 @@ class _Walk:
         if magic_of(self._here) == _PROC_SUPER_MAGIC:
             if part == b"self":  # for the thread's process, in whatever folder the link is
                 pid = procfs.tgid(self._tid) or self._pid
-                self._move(proc_files.open_file(b"/proc/%d" % pid, _PATH_FLAGS))
+                self._move(procfs.open_file(b"/proc/%d" % pid, _PATH_FLAGS))
                 return []
             if part == b"thread-self":
                 thread = b"/proc/%d/task/%d" % (self._pid, self._tid)
-                self._move(proc_files.open_file(thread, _PATH_FLAGS))
+                self._move(procfs.open_file(thread, _PATH_FLAGS))
                 return []
             if part not in (b"mounts", b"net"):  # the kernel follows all others by itself
                 if self._way is not None:
@@ -497,20 +493,6 @@ class _Walk:
     def _move(self, fd: int) -> None:
         os.close(self._here)
         self._here = fd
-
-
-def _all_users_may_search(path: bytes) -> bool:
-    """Return whether every user may search the path and each folder on it. False with links."""
-    while True:
-        try:
-            mode = known_state_in(AT_FDCWD, path or b"/").mode
-        except OSError:
-            return False
-        if stat.S_ISLNK(mode) or not _all_users_search(mode):
-            return False
-        if not path:
-            return True
-        path = path.rpartition(b"/")[0]
 
 
 def _all_users_search(mode: int) -> bool:

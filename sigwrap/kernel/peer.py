@@ -18,15 +18,13 @@ from collections.abc import Callable
 from fcntl import ioctl
 
 from sigwrap.bare import NamedTuple, socket
-from sigwrap.kernel import proc_files, procfs
-from sigwrap.kernel.pidfd import has_ended
-from sigwrap.kernel.sigfd import SignalInfo
+from sigwrap.kernel import procfs
+from sigwrap.kernel.signals import SignalInfo, has_ended
 
-_SO_PEERPIDFD = 77
+_SO_PEERPIDFD = 77  # Linux 6.5; also after the peer has ended
 _UCRED = struct.Struct("=iII")
 SUPERVISOR_NAME = "sigwrap-super"
 FORK_SERVER_NAME = "sigwrap-forks"
-_FILTER_MODE = 2
 _IS_INSIDE = "it is in a supervised session"
 _DEEPEST = 1_000  # which takes 20 ms
 
@@ -41,19 +39,6 @@ class Peer(NamedTuple):
     inside_session: bool
 
 
-class _Pinned(NamedTuple):
-    """A pidfd. `by_number`: the pid may belong to another process than the peer by now."""
-
-    fd: int
-    by_number: bool
-
-
-class Filters(NamedTuple):
-    mode: int
-    installed: int | None  # None before Linux 5.9
-    no_new_privileges: bool
-
-
 def pid_and_uid(connection: socket.socket) -> tuple[int, int]:
     """Return pid and uid of the process that called connect(2), or listen(2) for a listener.
 
@@ -63,12 +48,6 @@ def pid_and_uid(connection: socket.socket) -> tuple[int, int]:
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
     )
     return pid, uid
-
-
-def pidfd_of(connection: socket.socket) -> int:
-    """Return a pidfd of the peer, even if it has ended. Raises OSError before Linux 6.5."""
-    pidfd: int = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
-    return pidfd
 
 
 def we_connect_for(find: Callable[[socket.socket], int]) -> None:
@@ -94,7 +73,7 @@ def examine(connection: socket.socket) -> Peer:
     pinned = _pin(connection, pid)
     if pinned is None:
         return Peer(pid, uid, "", "cannot identify the process", False)
-    return _examined(pid, uid, pinned.fd)
+    return _examined(pid, uid, pinned[0])
 
 
 def examine_sender(info: SignalInfo) -> Peer:
@@ -137,16 +116,17 @@ def objection_to_listener(connection: socket.socket) -> str:
     pinned = _pin(connection, pid)
     if pinned is None:
         return "cannot identify the process"
+    pidfd, is_by_number = pinned
     try:
-        found = procfs.stat(pid)
-        is_supervised = carries_more_filters_than_us(pid)
-        if has_ended(pinned.fd):  # the pid may belong to another process by now
+        is_a_supervisor = procfs.comm(pid) == SUPERVISOR_NAME
+        may_be_supervised = carries_more_filters_than_us(pid)
+        if has_ended(pidfd):  # the pid may belong to another process by now
             return "it has ended"
     finally:
-        os.close(pinned.fd)
-    if pinned.by_number and (found is None or found.comm != SUPERVISOR_NAME):
+        os.close(pidfd)
+    if is_by_number and not is_a_supervisor:
         return "cannot identify the process"
-    return "it may be a supervised process itself" if is_supervised else ""
+    return "it may be a supervised process itself" if may_be_supervised else ""
 
 
 def is_supervised(pid: int) -> bool:
@@ -160,7 +140,25 @@ def carries_more_filters_than_us(pid: int) -> bool:
     The first thread counts for all: each thread inherits the filters of its creator.
     """
     ours, theirs = _filters("self"), _filters(pid)
-    return ours is None or theirs is None or _more(theirs, ours)
+    return ours is None or theirs is None or theirs > ours
+
+
+def _filters(pid: int | str) -> int | None:
+    """Return how many seccomp filters it has; before Linux 5.9, 1 for any number.
+
+    None if it has ended, and also for an exited leader, which may have dropped them.
+    """
+    status = procfs.contents(f"/proc/{pid}/status")
+    return None if status is None else filters_in(status)
+
+
+def filters_in(status: bytes) -> int | None:
+    """Read a status file. In the process name, the kernel escapes line ends and nothing else."""
+    if procfs.status_field(status, b"State")[:1] in b"ZX":
+        return None
+    if b"\nSeccomp_filters:" in status:
+        return int(procfs.status_field(status, b"Seccomp_filters"))
+    return int(b"\nSeccomp:\t2\n" in status and b"\nNoNewPrivs:\t1\n" in status)
 
 
 def is_inside_a_session() -> bool:
@@ -168,69 +166,40 @@ def is_inside_a_session() -> bool:
 
     That is for a clear message only. The kernel and the supervisors enforce the rest.
     """
-    found = procfs.stat(os.getpid())
-    while found is not None and found.ppid > 0:
-        if found.comm == SUPERVISOR_NAME:
-            return True
-        found = procfs.stat(found.ppid)
-    return False
-
-
-def _more(theirs: Filters, ours: Filters) -> bool:
-    if theirs.installed is not None and ours.installed is not None:
-        return theirs.installed > ours.installed
-    return _is_filtered(theirs) and not _is_filtered(ours)
-
-
-def _is_filtered(filters: Filters) -> bool:
-    return filters.mode == _FILTER_MODE and filters.no_new_privileges
-
-
-def _filters(pid: int | str) -> Filters | None:
-    """Return the seccomp state; None also for an exited leader, which may have dropped it."""
-    status = proc_files.contents(f"/proc/{pid}/status")
-    return None if status is None else read_status(status)
-
-
-def read_status(text: bytes) -> Filters | None:
-    """Parse a status file. In the process name, the kernel escapes line ends and nothing else."""
-    lines = text.split(b"\n")
-    fields = {name: value.strip() for name, _, value in (line.partition(b":") for line in lines)}
-    if fields.get(b"State", b"X")[:1] in b"ZX":
-        return None
-    installed = fields.get(b"Seccomp_filters")
-    return Filters(
-        mode=int(fields.get(b"Seccomp", b"0")),
-        installed=None if installed is None else int(installed),
-        no_new_privileges=fields.get(b"NoNewPrivs") == b"1",
-    )
+    return _finds_supervisor_above(os.getppid()) is True
 
 
 def has_supervisor_above(pid: int) -> bool:
-    """Return whether it or an ancestor is a supervisor. True if an ancestor ends meanwhile."""
+    """Return whether it or an ancestor is a supervisor. True if that is unknown."""
+    return _finds_supervisor_above(pid) is not False
+
+
+def _finds_supervisor_above(pid: int) -> bool | None:
+    """Return None if that is unknown: an ancestor has ended, or is this process."""
     us = os.getpid()
     for _ in range(_DEEPEST):
         found = procfs.stat(pid)
         if found is None or pid == us:
-            return True
+            return None
         if found.comm == SUPERVISOR_NAME:
             return True
         if found.ppid <= 1:
             return False
         pid = found.ppid
-    return True
+    return None
 
 
-def _pin(connection: socket.socket, pid: int) -> _Pinned | None:
+def _pin(connection: socket.socket, pid: int) -> tuple[int, bool] | None:
+    """Return a pidfd, and whether it is by number: then its process may be another one by now."""
     if pid <= 0:  # it is in a pid namespace that is not below this one
         return None
     try:
-        return _Pinned(pidfd_of(connection), by_number=False)
+        return connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD), False
     except OSError as refusal:
         if refusal.errno != errno.ENOPROTOOPT:
             return None
     try:
-        return _Pinned(os.pidfd_open(pid), by_number=True)
+        return os.pidfd_open(pid), True
     except OSError:
         return None
 
@@ -250,13 +219,6 @@ def level(pid: int) -> str:
     return str(len(procfs.numbers(pid, "NSpid")))
 
 
-def namespace(pid: int) -> str:
-    try:
-        return proc_files.link(f"/proc/{pid}/ns/pid")
-    except OSError:
-        return ""
-
-
 def process(sender: int, number: int) -> int | None:
     """Return the pid or tid that `sender` knows as `number`."""
     try:
@@ -274,7 +236,7 @@ def group(sender: int, number: int) -> int | None:
 
 def _translated(sender: int, number: int) -> int:
     """Ask the kernel, without a search (Linux 6.11). Raises OSError if there is none."""
-    fd = proc_files.open_file(f"/proc/{sender}/ns/pid")
+    fd = procfs.open_file(f"/proc/{sender}/ns/pid")
     try:
         return ioctl(fd, _NS_GET_PID_FROM_PIDNS, number)
     finally:
@@ -283,10 +245,10 @@ def _translated(sender: int, number: int) -> int:
 
 def _find(sender: int, number: int, field: str) -> int | None:
     level = len(procfs.numbers(sender, "NSpid")) - 1
-    wanted = namespace(sender)
+    wanted = procfs.linked(f"/proc/{sender}/ns/pid")
     if not wanted:
         return None
-    for pid in proc_files.all_pids():
+    for pid in procfs.all_pids():
         for tid in (pid,) if field == "NSpgid" else procfs.threads(pid):
             numbers = procfs.numbers(tid, field)
             if numbers and len(numbers) <= level:
@@ -302,7 +264,7 @@ def _is_within(pid: int, level: int, wanted: str) -> bool:
     if depth < level:
         return False
     try:
-        fd = proc_files.open_file(f"/proc/{pid}/ns/pid")
+        fd = procfs.open_file(f"/proc/{pid}/ns/pid")
     except OSError:
         return False
     for _ in range(depth - level):
@@ -368,7 +330,7 @@ class Rights:
 
 
 def _fields(pid: int | str) -> dict[bytes, bytes]:
-    text = proc_files.contents(f"/proc/{pid}/status")
+    text = procfs.contents(f"/proc/{pid}/status")
     if text is None:
         raise ProcessLookupError(0, "it has ended")
     pairs = (line.partition(b":") for line in text.split(b"\n"))
@@ -376,5 +338,5 @@ def _fields(pid: int | str) -> dict[bytes, bytes]:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    found = proc_files.file_status(path)
+    found = procfs.file_status(path)
     return found.st_dev, found.st_ino

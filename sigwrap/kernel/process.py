@@ -1,4 +1,4 @@
-""""""
+"""Processes: how they end, their children and descendants, and the end of a whole tree."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fcntl import ioctl
 
 from sigwrap.bare import signal
 from sigwrap.errors import DOCTOR, KernelError
-from sigwrap.kernel import proc_files, procfs, ptrace
+from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.libc import syscall
-from sigwrap.kernel.proc_files import contents
+from sigwrap.kernel.procfs import contents
 from sigwrap.machine import NUMBERS
 
 _PIDFD_GET_INFO = 0xC040FF0B
@@ -95,7 +95,7 @@ def count_descendants(ancestor: int) -> int:
 
 def has_children_files() -> bool:
     """Return whether the kernel has these files, which save reading all of /proc."""
-    return proc_files.exists("/proc/thread-self/children")
+    return procfs.exists("/proc/thread-self/children")
 
 
 def below(ancestor: int) -> list[procfs.Stat]:
@@ -114,7 +114,7 @@ def levels_below(ancestor: int) -> Iterator[list[procfs.Stat]]:
 
 def _by_parent() -> dict[int, list[procfs.Stat]]:
     found: dict[int, list[procfs.Stat]] = {}
-    for pid in proc_files.all_pids():
+    for pid in procfs.all_pids():
         process = procfs.stat(pid)
         if process is not None:
             found.setdefault(process.ppid, []).append(process)
@@ -128,6 +128,24 @@ def send(pid: int, signal_number: int) -> bool:
     except (ProcessLookupError, PermissionError):
         return False
     return True
+
+
+def send_to_same(found: procfs.Stat, signal_number: int) -> bool:
+    """Send a signal to a process that was seen earlier, unless its pid is another process's now."""
+    try:
+        pidfd = os.pidfd_open(found.pid)
+    except OSError:
+        return False
+    try:
+        now = procfs.stat(found.pid)
+        if now is None or now.start_time != found.start_time:
+            return False
+        signal.pidfd_send_signal(pidfd, signal_number)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(pidfd)
 
 
 def terminate(pid: int) -> None:
@@ -247,7 +265,7 @@ def _has_children() -> bool:
 def _own_children() -> int:
     try:
         path = f"/proc/self/task/{os.getpid()}/children"
-        return proc_files.open_file(path)
+        return procfs.open_file(path)
     except OSError:
         return -1  # some kernels are built without the file
 
@@ -308,10 +326,18 @@ def _act_by_default(number: int) -> None:
     syscall("rt_sigprocmask", _SYS_RT_SIGPROCMASK, _UNBLOCK, alone, 0, _SET_BYTES)
 
 
-def keep_from_core(pid: int) -> None:
-    """Prevent a core file. With a limit of 1, the kernel starts no program to pipe it to either."""
-    _soft, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
-    resource.prlimit(pid, resource.RLIMIT_CORE, (1 if hard else 0, hard))
+def keep_from_core(pid: int) -> str:
+    """Forbid core dumps for good; return why that fails, or "".
+
+    With a limit of 1, the kernel starts no program to pipe it to either. For 0 it starts one.
+    """
+    try:
+        _soft, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
+        if hard != 0:  # raising it is for root
+            resource.prlimit(pid, resource.RLIMIT_CORE, (1, 1))
+    except OSError as refusal:
+        return f"cannot keep it from dumping core: {refusal.strerror}"
+    return ""
 
 
 def oom_kills() -> int | None:

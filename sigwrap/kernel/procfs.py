@@ -1,19 +1,205 @@
-"""Read what /proc shows of a process."""
+"""Read /proc, below a directory of it that no process in a session can mount over.
+
+Root in a session can mount anything over /proc, and over each directory in it. So the run opens its
+own before the command starts. For root it is a new mount without a path, on which no process can
+mount. For root of a user namespace, which may not make a new one, it is a copy of the mount. For an
+ordinary user, whose session cannot mount there, it is the directory. Paths are written as usual,
+`/proc/…`.
+"""
 
 from __future__ import annotations
 
 import os
+import struct
+from collections.abc import Iterator
 
-from sigwrap.bare import NamedTuple, signal
-from sigwrap.kernel import proc_files
-from sigwrap.kernel.proc_files import all_contents, contents, file_status, link, names, open_file
+from sigwrap.bare import AnyStr, NamedTuple
+from sigwrap.errors import DOCTOR, KernelError, SessionError
+from sigwrap.kernel.libc import syscall
+from sigwrap.machine import NUMBERS
 
-_DUMP_CORE = (
-    *(signal.SIGQUIT, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS),
-    *(signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS, signal.SIGXCPU, signal.SIGXFSZ),
-)
+_SYS_OPEN_TREE = NUMBERS["open_tree"]
+_SYS_MOUNT_SETATTR = NUMBERS["mount_setattr"]
+_CLONE = 1
+_ITSELF = 0x1000  # AT_EMPTY_PATH
+_ALL_OF_IT = 0x8000  # AT_RECURSIVE: includes mounts of containers over parts of it
+_PRIVATE = struct.pack("<QQQQ", 0, 0, 1 << 18, 0)  # mounts made elsewhere do not appear there
+
+_SYS_FSOPEN = NUMBERS["fsopen"]
+_SYS_FSCONFIG = NUMBERS["fsconfig"]
+_SYS_FSMOUNT = NUMBERS["fsmount"]
+_CLOEXEC = 1  # for both descriptors
+_CREATE = 6
+_THIS_FOLDER = -100  # AT_FDCWD
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+_held: int | None = None
+_is_a_mount_of_ours = False
+_skipped = 0  # bytes to skip in a path, once /proc is open
+
+
+def hold() -> None:
+    """Open /proc, once, before the command runs."""
+    global _held, _skipped, _is_a_mount_of_ours
+    for make in (_new_mount, _copied_mount):
+        try:
+            folder = make()
+        except (KernelError, OSError):
+            continue
+        if _can_be_read(folder):
+            _held, _is_a_mount_of_ours = folder, True
+            break
+        os.close(folder)
+    else:
+        try:
+            _held = os.open("/proc", _FOLDER)
+        except OSError:
+            return  # there is no /proc
+    _skipped = len("/proc/")
+
+
+def _can_be_read(folder: int) -> bool:
+    """Return False if file rules of another session forbid to read it."""
+    try:
+        os.close(os.open("self/maps", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder))
+    except OSError:
+        return False
+    return True
+
+
+def require() -> None:
+    """Check that there is a /proc, and that it belongs to this pid namespace."""
+    way_out = f"mount it: mount -t proc proc /proc; {DOCTOR}"
+    if not os.path.exists("/proc/self"):
+        raise SessionError("/proc is missing, and sigwrap needs it", way_out)
+    if link("/proc/self") != str(os.getpid()):
+        raise SessionError("/proc belongs to another pid namespace", way_out)
+
+
+def is_ours() -> bool:
+    """Return whether no process in the session can mount over it."""
+    return _is_a_mount_of_ours
+
+
+def _new_mount() -> int:
+    context = syscall("fsopen", _SYS_FSOPEN, b"proc\0", _CLOEXEC)
+    try:
+        syscall("fsconfig", _SYS_FSCONFIG, context, _CREATE, 0, 0, 0)
+        mounted = syscall("fsmount", _SYS_FSMOUNT, context, _CLOEXEC, 0)
+    finally:
+        os.close(context)
+    return _folder_of(mounted)
+
+
+def _copied_mount() -> int:
+    flags = _CLONE | os.O_CLOEXEC | _ALL_OF_IT
+    mounted = syscall("open_tree", _SYS_OPEN_TREE, _THIS_FOLDER, b"/proc\0", flags)
+    try:
+        flags = _ITSELF | _ALL_OF_IT
+        size = len(_PRIVATE)
+        syscall("mount_setattr", _SYS_MOUNT_SETATTR, mounted, b"\0", flags, _PRIVATE, size)
+    except KernelError:
+        os.close(mounted)
+        raise
+    return _folder_of(mounted)
+
+
+def _folder_of(mounted: int) -> int:
+    """Open the directory of a mount, whose own descriptor is usable only for paths."""
+    try:
+        return os.open(".", _FOLDER, dir_fd=mounted)
+    finally:
+        os.close(mounted)
+
+
+def held() -> tuple[int, ...]:
+    """Return the descriptor of /proc, for a thread with its own table."""
+    return () if _held is None else (_held,)
+
+
+def at(path: bytes) -> tuple[int, bytes]:
+    """Return a directory's descriptor and a path from there, also for paths outside /proc."""
+    if _held is None or not path.startswith(b"/proc/"):
+        return _THIS_FOLDER, path
+    return _held, path[_skipped:]
+
+
+def open_file(path: str | bytes, flags: int = os.O_RDONLY) -> int:
+    return os.open(path[_skipped:], flags | os.O_CLOEXEC, dir_fd=_held)
+
+
+def contents(path: str) -> bytes | None:
+    """Read a file that the kernel writes at once; None if it is unreadable or the process ended."""
+    try:
+        fd = open_file(path)
+    except OSError:
+        return None
+    try:
+        data = os.read(fd, 4096)
+        if len(data) < 4096:
+            return data
+        parts = [data]
+        while data := os.read(fd, 1 << 16):
+            parts.append(data)
+        return b"".join(parts)
+    except OSError:  # ESRCH: the process ended between open and read
+        return None
+    finally:
+        os.close(fd)
+
+
+def all_contents(path: str) -> bytes:
+    """Read a list in several read(2) calls, each of which returns whole lines. Raises OSError."""
+    with os.fdopen(open_file(path), "rb") as file:
+        return file.read()
+
+
+def link(path: AnyStr) -> AnyStr:
+    return os.readlink(path[_skipped:], dir_fd=_held)
+
+
+def linked(path: str) -> str:
+    """Return a link's target; "" if it is unreadable or missing."""
+    try:
+        return link(path)
+    except OSError:
+        return ""
+
+
+def file_status(path: str) -> os.stat_result:
+    return os.stat(path[_skipped:], dir_fd=_held)
+
+
+def names(path: str) -> list[str]:
+    folder = open_file(path, _FOLDER)
+    try:
+        return os.listdir(folder)
+    finally:
+        os.close(folder)
+
+
+def exists(path: str) -> bool:
+    try:
+        file_status(path)
+    except OSError:
+        return False
+    return True
+
+
+def all_pids() -> list[int]:
+    """Return the pids of all processes.
+
+    Opens /proc anew: processes forked from this one share the position in the held directory, and
+    would take entries from each other's lists.
+    """
+    return [int(name) for name in names("/proc/.") if name.isdigit()]
+
+
+# What /proc shows of a process.
+
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
+_MOST_ANCESTORS = 4096  # more than there can be, unless pids are reused meanwhile
 _CAP_KILL = 1 << 5
 _CAP_SYS_ADMIN = 1 << 21
 
@@ -42,6 +228,16 @@ def stat(pid: int) -> Stat | None:
     """Return the process's stat file; None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else read_stat(data)
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """Yield the process's parent, the parent's parent, and so on."""
+    for _ in range(_MOST_ANCESTORS):
+        found = stat(pid)
+        if found is None or found.ppid == 0:
+            return
+        pid = found.ppid
+        yield pid
 
 
 def is_stopped(pid: int) -> bool:
@@ -87,7 +283,7 @@ def kilobytes(path: str, *names: bytes) -> int | None:
     data = contents(path)
     if not data:
         return None
-    found = (_status_field(data, name) for name in names if b"\n" + name + b":" in data)
+    found = (status_field(data, name) for name in names if b"\n" + name + b":" in data)
     return sum(int(field.split()[0]) for field in found)
 
 
@@ -146,12 +342,7 @@ def thread_state(pid: int, tid: int) -> str:
 
 def tgid(tid: int) -> int | None:
     status = contents(f"/proc/{tid}/status")
-    return None if status is None else int(_status_field(status, b"Tgid"))
-
-
-def pidfd_target(pidfd: int) -> int | None:
-    number = descriptor_field("self", pidfd, b"Pid")
-    return None if number is None else int(number)
+    return None if status is None else int(status_field(status, b"Tgid"))
 
 
 def descriptor_field(pid: int | str, fd: int | str, name: bytes) -> bytes | None:
@@ -167,7 +358,7 @@ def descriptor_fields(pid: int | str, fd: int | str, *names: bytes) -> list[byte
     info = contents(f"/proc/{pid}/fdinfo/{fd}")
     if info is None or not all(b"\n" + name + b":" in info for name in names):
         return None
-    return [_status_field(info, name) for name in names]
+    return [status_field(info, name) for name in names]
 
 
 def comm(pid: int) -> str:
@@ -193,72 +384,6 @@ def environment(pid: int | str = "self") -> dict[bytes, bytes]:
     return {name: value for name, equals, value in pairs if name and equals}
 
 
-def environment_area(pid: int | str) -> tuple[int, int]:
-    """Return the address and size of the environment that exec passed; 0, 0 if unreadable."""
-    data = contents(f"/proc/{pid}/stat")
-    if data is None:
-        return 0, 0
-    fields = _after_name(data)
-    start, end = int(fields[47]), int(fields[48])
-    return start, end - start
-
-
-def ignored_signals(pid: int) -> frozenset[int]:
-    return _signal_set(pid, b"SigIgn")
-
-
-def caught_signals(pid: int) -> frozenset[int]:
-    return _signal_set(pid, b"SigCgt")
-
-
-def has_pending(tid: int, number: int) -> bool:
-    """Return whether the signal is pending for the thread or its process."""
-    status = contents(f"/proc/{tid}/status")
-    return status is not None and (
-        _has(status, b"SigPnd", number) or _has(status, b"ShdPnd", number)
-    )
-
-
-def handles(pid: int, number: int) -> bool:
-    """Return whether the process handles the signal, or may wait for it (its leader blocks it)."""
-    status = contents(f"/proc/{pid}/status")
-    if status is None:
-        return False
-    return _has(status, b"SigCgt", number) or (
-        _has(status, b"SigBlk", number) and not _has(status, b"SigIgn", number)
-    )
-
-
-def survives(pid: int, number: int) -> bool:
-    """Return whether the process handles or ignores the signal, like one in system(3)."""
-    return handles(pid, number) or number in ignored_signals(pid)
-
-
-def catches_or_ignores(pid: int, number: int) -> bool:
-    """Return whether a signal cannot end the process; one that it only blocks will end it later."""
-    status = contents(f"/proc/{pid}/status")
-    if status is None:
-        return False
-    return _has(status, b"SigCgt", number) or _has(status, b"SigIgn", number)
-
-
-def is_alone_and_catches(pid: int, number: int) -> bool:
-    """Return whether the process has one thread, and a handler for the signal."""
-    status = contents(f"/proc/{pid}/status")
-    if status is None or int(_status_field(status, b"Threads")) != 1:
-        return False
-    return _has(status, b"SigCgt", number)
-
-
-def is_deaf_to(tid: int, number: int) -> bool:
-    """Return whether the thread blocks the signal, or its process ignores it."""
-    return blocks(tid, number) or number in ignored_signals(tid)
-
-
-def blocks(tid: int, number: int) -> bool:
-    return number in _signal_set(tid, b"SigBlk")
-
-
 def numbers(pid: int, field: str) -> list[int]:
     """Return a field's numbers; [] if the process has ended.
 
@@ -268,7 +393,7 @@ def numbers(pid: int, field: str) -> list[int]:
     status, name = contents(f"/proc/{pid}/status"), field.encode()
     if status is None or b"\n" + name + b":" not in status:
         return []
-    return [int(n) for n in _status_field(status, name).split()]
+    return [int(n) for n in status_field(status, name).split()]
 
 
 def filters(tid: int | str) -> int | None:
@@ -276,7 +401,7 @@ def filters(tid: int | str) -> int | None:
     status = contents(f"/proc/{tid}/status")
     if status is None or b"\nSeccomp_filters:" not in status:
         return None
-    return int(_status_field(status, b"Seccomp_filters"))
+    return int(status_field(status, b"Seccomp_filters"))
 
 
 def threads(pid: int) -> list[int]:
@@ -305,8 +430,8 @@ def credentials(pid: int) -> Credentials | None:
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return None
-    real, effective, saved, _filesystem = _status_field(status, b"Uid").split()
-    capabilities = int(_status_field(status, b"CapEff"), 16)
+    real, effective, saved, _filesystem = status_field(status, b"Uid").split()
+    capabilities = int(status_field(status, b"CapEff"), 16)
     return Credentials(
         int(real),
         int(effective),
@@ -330,66 +455,15 @@ def rights(tid: int | str) -> Rights | None:
     if status is None:
         return None
     return Rights(
-        int(_status_field(status, b"Uid").split()[3]),
-        int(_status_field(status, b"Gid").split()[3]),
-        frozenset(map(int, _status_field(status, b"Groups").split())),
-        int(_status_field(status, b"CapEff"), 16),
+        int(status_field(status, b"Uid").split()[3]),
+        int(status_field(status, b"Gid").split()[3]),
+        frozenset(map(int, status_field(status, b"Groups").split())),
+        int(status_field(status, b"CapEff"), 16),
     )
 
 
 def user_namespace(pid: int | str) -> str:
-    try:
-        return link(f"/proc/{pid}/ns/user")
-    except OSError:
-        return f"none of {pid}"
-
-
-def is_in_our_user_namespace(tid: int | str) -> bool:
-    return user_namespace(tid) == user_namespace("self")
-
-
-def network_namespace(tid: int | str) -> str:
-    return link(f"/proc/{tid}/ns/net")
-
-
-def is_about_to_dump_core(tid: int) -> bool:
-    """Return whether a pending signal will end the process with a core dump."""
-    status = contents(f"/proc/{tid}/status")
-    if status is None:
-        return False
-    pending = _signal_bits(status, b"SigPnd") | _signal_bits(status, b"ShdPnd")
-    for name in (b"SigBlk", b"SigIgn", b"SigCgt"):
-        pending &= ~_signal_bits(status, name)
-    return any(pending & 1 << number - 1 for number in _DUMP_CORE)
-
-
-def signal_breaks_off(tid: int) -> bool | None:
-    """Return None if no pending signal can interrupt the thread; True if one is sure to do so.
-
-    A signal for the process may be delivered to another thread: then return False.
-    """
-    status = contents(f"/proc/{tid}/status")
-    if status is None:
-        return None
-    taken = ~_signal_bits(status, b"SigBlk")
-    if _signal_bits(status, b"SigPnd") & taken:
-        return True
-    if _signal_bits(status, b"ShdPnd") & taken:
-        return int(_status_field(status, b"Threads")) == 1
-    return None
-
-
-def identity(pid: int) -> tuple[bytes, ...]:
-    """Return what two processes must share so that one may read the other's memory."""
-    status = contents(f"/proc/{pid}/status")
-    if status is None:
-        return ()
-    try:
-        namespace = link(f"/proc/{pid}/ns/user").encode()
-    except OSError:
-        namespace = b""
-    fields = (_status_field(status, name) for name in (b"Uid", b"Gid", b"CapPrm", b"CapEff"))
-    return (*fields, namespace)
+    return linked(f"/proc/{pid}/ns/user") or f"none of {pid}"
 
 
 def is_dumpable(pid: int) -> bool:
@@ -404,26 +478,10 @@ def is_dumpable(pid: int) -> bool:
 def can_be_covered() -> bool:
     """Return whether a process in the session may mount over /proc, and so forge its content."""
     status = contents("/proc/self/status")
-    may_mount = status is None or int(_status_field(status, b"CapEff"), 16) & _CAP_SYS_ADMIN
-    return bool(may_mount) and not proc_files.is_ours()
+    may_mount = status is None or int(status_field(status, b"CapEff"), 16) & _CAP_SYS_ADMIN
+    return bool(may_mount) and not is_ours()
 
 
-def _signal_set(pid: int, name: bytes) -> frozenset[int]:
-    status = contents(f"/proc/{pid}/status")
-    if status is None:
-        return frozenset()
-    bits = _signal_bits(status, name)
-    return frozenset(number for number in range(1, 65) if bits & 1 << number - 1)
-
-
-def _has(status: bytes, name: bytes, number: int) -> bool:
-    return bool(_signal_bits(status, name) & 1 << number - 1)
-
-
-def _signal_bits(status: bytes, name: bytes) -> int:
-    return int(_status_field(status, name), 16)
-
-
-def _status_field(status: bytes, name: bytes) -> bytes:
+def status_field(status: bytes, name: bytes) -> bytes:
     start = status.index(b"\n" + name + b":") + len(name) + 2
     return status[start : status.index(b"\n", start)].strip()

@@ -16,10 +16,9 @@ from sigwrap import calls
 from sigwrap.bare import signal
 from sigwrap.calls import I386, X86_64
 from sigwrap.errors import KernelError
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.libc import libc
-from sigwrap.kernel.pidfd import taken
-from sigwrap.machine import IS_AARCH64, IS_X86_64, NUMBERS, numbers_of
+from sigwrap.machine import IS_AARCH64, IS_X86_64, numbers_of
 
 EVENT_EXEC = 4
 EVENT_EXIT = 6
@@ -49,14 +48,9 @@ _TO_ITS_EXEC = _O_TRACESYSGOOD | _O_TRACEEXEC | _O_EXITKILL
 TO_ITS_EXEC_OR_END = _TO_ITS_EXEC | _O_TRACEEXIT
 TO_ITS_END = _O_TRACESYSGOOD | _O_TRACEEXIT | _O_EXITKILL
 
-_SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
-
 _ptrace = libc["ptrace"]
 _ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
 _ptrace.restype = ctypes.c_long
-_pidfd_getfd = libc["syscall"]
-_pidfd_getfd.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_long)
-_pidfd_getfd.restype = ctypes.c_long
 
 # i386 has ipc for semop, and socketcall for some socket calls.
 _OF_I386 = frozenset(
@@ -196,7 +190,7 @@ def _is_of_tracing_alone(tid: int, wait_status: int) -> bool:
     if event:
         return event == EVENT_STOP and number == signal.SIGTRAP  # otherwise the process stops
     if number in _STOP_UNLESS_HANDLED:
-        return procfs.catches_or_ignores(tid, number)
+        return signals.catches_or_ignores(tid, number)
     return number not in (signal.SIGSTOP, SYSCALL_STOP)
 
 
@@ -207,7 +201,7 @@ def would_begin_anew(pid: int) -> bool:
 
 def read_memory(tid: int, address: int, size: int) -> bytes:
     """Read memory. The result is shorter if the mapping ends."""
-    fd = proc_files.open_file(f"/proc/{tid}/mem")
+    fd = procfs.open_file(f"/proc/{tid}/mem")
     try:
         return os.pread(fd, size, address)
     finally:
@@ -216,32 +210,12 @@ def read_memory(tid: int, address: int, size: int) -> bytes:
 
 def write_memory(tid: int, address: int, data: bytes) -> None:
     """Write memory. Raises OSError if any of it is not writable."""
-    fd = proc_files.open_file(f"/proc/{tid}/mem", os.O_RDWR)
+    fd = procfs.open_file(f"/proc/{tid}/mem", os.O_RDWR)
     try:
         if os.pwrite(fd, data, address) != len(data):
             raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
     finally:
         os.close(fd)
-
-
-def take_descriptor(pid: int, fd: int) -> int:
-    """Duplicate another process's descriptor, which shares the offset.
-
-    Raises OSError if that is refused, or if closing the duplicate could block.
-    """
-    return taken(pid, fd, lambda: _duplicate(pid, fd))
-
-
-def _duplicate(pid: int, fd: int) -> int:
-    pidfd = os.pidfd_open(pid)
-    try:
-        found: int = _pidfd_getfd(_SYS_PIDFD_GETFD, pidfd, fd, 0)
-    finally:
-        os.close(pidfd)
-    if found < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return found
 
 
 def _request(number: int, tid: int, data: int = 0, *, size: int = 0) -> None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import resource
 import struct
 from collections.abc import Mapping, Sequence
 
@@ -248,8 +247,6 @@ _HOST_VALUE = re.compile(r"\$\{SIGWRAP_HOST:(\w+)\}")
 _STACK_BYTES = 4 * 1024 * 1024  # Linux caps arguments at 6 MiB in all
 _CHUNK = 4096
 _ALIGNMENT = 16
-# The kernel writes no core for 1, and starts no program for it. For 0 it starts one.
-_NO_CORE = 1
 
 Variables = tuple[tuple[bytes, bytes], ...]
 
@@ -304,17 +301,6 @@ def objection_to(tid: int) -> str:
         return "cannot read which seccomp filters the caller has"
     if theirs > ours + 1:  # the session's
         return "the caller installed a seccomp filter of its own"
-    return ""
-
-
-def keep_from_core(pid: int) -> str:
-    """Forbid core dumps; return why that fails, or ""."""
-    try:
-        _soft, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
-        if hard != 0:  # raising it is for root
-            resource.prlimit(pid, resource.RLIMIT_CORE, (_NO_CORE, _NO_CORE))
-    except OSError as refusal:
-        return f"cannot keep it from dumping core: {refusal.strerror}"
     return ""
 
 

@@ -10,7 +10,7 @@ from sigwrap.bare import NamedTuple
 from sigwrap.calls import Under
 from sigwrap.errors import DOCTOR, KernelError, NoInterception
 from sigwrap.kernel import process as linux_process
-from sigwrap.kernel.bpf import allowing_filter, encode, mediation_filter
+from sigwrap.kernel.bpf import ALLOW_ALL, encode, mediation_filter
 from sigwrap.kernel.libc import libc, set_no_new_privileges, syscall
 from sigwrap.machine import IS_AARCH64, IS_X86_64, NUMBERS, PLATFORM
 
@@ -108,7 +108,7 @@ def install_listener(
 def take_a_filter() -> None:
     """Add a filter that allows everything, so that this process has one more than its parent."""
     set_no_new_privileges()
-    _installed(encode(allowing_filter()), 0)
+    _installed(encode(ALLOW_ALL), 0)
 
 
 def _installed(code: bytes, flags: int) -> int:
@@ -196,11 +196,8 @@ class Listener:
     def put_descriptor(self, notification_id: int, ours: int, number: int) -> None:
         """Duplicate `ours` as the caller's `number`, in place of its descriptor. Raises OSError if
         that fails, also because the caller has gone."""
-        ioctl(
-            self.fd,
-            _ADD_DESCRIPTOR,
-            _DESCRIPTOR.pack(notification_id, _AT_THIS_NUMBER, ours, number, 0),
-        )
+        request = _DESCRIPTOR.pack(notification_id, _AT_THIS_NUMBER, ours, number, 0)
+        ioctl(self.fd, _ADD_DESCRIPTOR, request)
 
     def add_descriptor(self, notification_id: int, ours: int) -> int:
         """Duplicate `ours` for the caller, close-on-exec; return its number. Raises OSError if the
@@ -255,7 +252,7 @@ def has_listener() -> bool:
 
     A child tries to install a listener, which ends with it.
     """
-    if not _is_filtered():
+    if int(libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0)) != _FILTER:
         return False
     pid = linux_process.fork()
     if pid == 0:
@@ -268,7 +265,3 @@ def has_listener() -> bool:
             os._exit(answer)
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status) == _YES
-
-
-def _is_filtered() -> bool:
-    return int(libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0)) == _FILTER

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from sigwrap.bare import NamedTuple, socket
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.peer import is_supervised
 
 SHOW_NAME, SHOW_FILE, SHOW_PEER = 1, 2, 4
@@ -154,11 +154,6 @@ _READ_BYTES = 1 << 16
 _MOST_BYTES = 8 << 20  # of the table; its listeners come first
 
 
-class _Listener(NamedTuple):
-    uid: int
-    inode: int
-
-
 class ListenerCheck:
     def __init__(self) -> None:
         self._last_holder: tuple[int, int] | None = None  # a process and its descriptor
@@ -174,14 +169,14 @@ class ListenerCheck:
                 return objection
         return ""
 
-    def _objection_to(self, listener: _Listener, deadline_s: float) -> str:
+    def _objection_to(self, listener: Owner, deadline_s: float) -> str:
         """Processes of another user are not supervised by this one, and cannot be inspected."""
         if os.geteuid() not in (0, listener.uid):
             return ""
         if self._still_holds(listener):
             return ""
         has_supervised = False
-        for pid in proc_files.all_pids():
+        for pid in procfs.all_pids():
             if time.monotonic() > deadline_s:
                 raise TimeoutError
             try:
@@ -198,14 +193,14 @@ class ListenerCheck:
             return "a supervised process listens there"
         return "cannot find the listening process"  # it may pass the socket on meanwhile
 
-    def _still_holds(self, listener: _Listener) -> bool:
+    def _still_holds(self, listener: Owner) -> bool:
         if self._last_holder is None:
             return False
         pid, fd = self._last_holder
         return _socket_inode(pid, fd) == listener.inode and not is_supervised(pid)
 
 
-def _listeners(address: str, port: int) -> list[_Listener]:
+def _listeners(address: str, port: int) -> list[Owner]:
     """Return those that the kernel chooses from: of this address, or else of any address."""
     is_v6 = ":" in address
     exact = _shown(socket.AF_INET6 if is_v6 else socket.AF_INET, address)
@@ -226,7 +221,7 @@ def _listeners(address: str, port: int) -> list[_Listener]:
     return []
 
 
-def _listed(table: str, port: int) -> Iterator[tuple[bytes, _Listener]]:
+def _listed(table: str, port: int) -> Iterator[tuple[bytes, Owner]]:
     end = b":%04X" % port
     for line in _lines(f"/proc/self/net/{table}"):
         fields = line.split()
@@ -235,13 +230,13 @@ def _listed(table: str, port: int) -> Iterator[tuple[bytes, _Listener]]:
         if fields[3] != _LISTENS_HEX:
             return
         if fields[1].endswith(end):
-            yield fields[1].removesuffix(end), _Listener(int(fields[7]), int(fields[9]))
+            yield fields[1].removesuffix(end), Owner(int(fields[7]), int(fields[9]))
 
 
 def _lines(path: str) -> Iterator[bytes]:
     """Read only as far as the caller iterates: there may be a million connections."""
     try:
-        fd = proc_files.open_file(path)
+        fd = procfs.open_file(path)
     except OSError:
         return
     try:
@@ -262,7 +257,7 @@ def _shown(family: int, address: str) -> bytes:
 
 
 def _descriptor_of(pid: int, inode: int) -> int | None:
-    for name in proc_files.names(f"/proc/{pid}/fd"):
+    for name in procfs.names(f"/proc/{pid}/fd"):
         if _socket_inode(pid, int(name)) == inode:
             return int(name)
     return None
@@ -270,7 +265,7 @@ def _descriptor_of(pid: int, inode: int) -> int | None:
 
 def _socket_inode(pid: int, fd: int) -> int | None:
     try:
-        kind, _, number = proc_files.link(f"/proc/{pid}/fd/{fd}").partition(":[")
+        kind, _, number = procfs.link(f"/proc/{pid}/fd/{fd}").partition(":[")
     except OSError:
         return None
     return int(number[:-1]) if kind == "socket" else None

@@ -5,7 +5,7 @@ prevent a later open. Sigwrap never waits long to write.
 
 /proc/TID/syscall shows a thread that waits for input: in a read, or in a poll that watches the
 terminal. A thread that sigwrap may not inspect counts as not waiting. While sigwrap asks on the
-terminal, the kernel then keeps that thread from reading (run/asking).
+terminal, the kernel then keeps that thread from reading (approve/terminal_prompt.py).
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ import time
 from collections.abc import Callable, Iterator
 
 from sigwrap.bare import deque, signal, socket
-from sigwrap.kernel import proc_files, procfs
-from sigwrap.kernel.file_state import Inode, inode_of_descriptor, kind_of
+from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import duplicate, let_go
+from sigwrap.kernel.file_state import Inode, inode_of, kind_of
 from sigwrap.kernel.memory import Memory, Unreadable
 from sigwrap.kernel.paths import MayWait
-from sigwrap.kernel.pidfd import let_go
-from sigwrap.kernel.ptrace import take_descriptor
 from sigwrap.machine import IS_X86_64, numbers_of
 
 _LOWEST_HELD = 10
@@ -52,21 +51,21 @@ def hold() -> None:
     global controlling
     try:
         controlling = _moved_up(os.open("/dev/tty", os.O_RDWR | _FLAGS))
-        _held[inode_of_descriptor(controlling)] = controlling
+        _held[inode_of(controlling)] = controlling
     except OSError:
         pass  # there is no controlling terminal
     if os.isatty(2):
         try:
-            held = proc_files.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
-            _held[inode_of_descriptor(2)] = _moved_up(held)
+            held = procfs.open_file("/proc/self/fd/2", os.O_WRONLY | _FLAGS)
+            _held[inode_of(2)] = _moved_up(held)
         except OSError:  # another user's terminal, as under sudo
             if os.fstat(2).st_rdev == procfs.controlling_terminal(os.getpid()):
-                _held[inode_of_descriptor(2)] = controlling
+                _held[inode_of(2)] = controlling
 
 
 def same_as(fd: int) -> int | None:
     """Return the held descriptor of the same terminal."""
-    return _held.get(inode_of_descriptor(fd))
+    return _held.get(inode_of(fd))
 
 
 def write(held: int, data: bytes) -> int:
@@ -121,11 +120,9 @@ def _moved_up(fd: int) -> int:
 
 def waits_for_input(pid: int) -> bool:
     """Return whether any of its threads waits for a terminal's input."""
-    try:
-        threads = proc_files.names(f"/proc/{pid}/task")
-    except OSError:
-        return False
-    return any(_has_terminal(thread, fd) for thread in threads for fd in _awaited_by(thread))
+    return any(
+        _has_terminal(tid, fd) for tid in procfs.threads(pid) for fd in _awaited_by(pid, tid)
+    )
 
 
 def reads_a_line(pid: int) -> bool:
@@ -146,64 +143,57 @@ def opened_terminals(pid: int) -> frozenset[int]:
     return frozenset(fd for fd in range(3, _LOWEST_HELD) if _character_device(pid, fd) in ours)
 
 
-def _has_terminal(thread: int | str, fd: int) -> bool:
-    return _character_device(thread, fd) not in (0, _NULL_DEVICE)
+def _has_terminal(tid: int, fd: int) -> bool:
+    return _character_device(tid, fd) not in (0, _NULL_DEVICE)
 
 
-def _character_device(thread: int | str, fd: int) -> int:
+def _character_device(tid: int, fd: int) -> int:
     """Return the device number, or 0 if it is no character device."""
     try:
-        found = proc_files.file_status(f"/proc/{thread}/fd/{fd}")
+        found = procfs.file_status(f"/proc/{tid}/fd/{fd}")
     except OSError:
         return 0
     return found.st_rdev if stat.S_ISCHR(found.st_mode) else 0
 
 
-def _awaited_by(thread: str) -> Iterator[int]:
+def _awaited_by(pid: int, tid: int) -> Iterator[int]:
     """Yield the descriptors from which the thread waits to read."""
-    words = _text(f"/proc/{thread}/syscall").split()
-    if len(words) < 4:  # it runs, or waits outside a system call
-        return
-    number, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
+    number, arguments = procfs.call_and_arguments(pid, tid) or (-1, ())
     try:
         if number in _READ:
-            yield first
+            yield arguments[0]
         elif number in _POLL:
-            yield from _polled(thread, first, second)
+            yield from _polled(tid, *arguments[:2])
         elif number in _SELECT:
-            yield from _selected(thread, first, second)
+            yield from _selected(tid, *arguments[:2])
         elif number in _EPOLL:
-            yield from _watched(thread, first)
+            yield from _watched(tid, arguments[0])
     except (Unreadable, MayWait):
         return
 
 
-def _polled(thread: str, address: int, count: int) -> Iterator[int]:
+def _polled(tid: int, address: int, count: int) -> Iterator[int]:
     size = _POLLED.size * min(count, _MOST_DESCRIPTORS)
     if size:
-        with Memory(int(thread)) as memory:
+        with Memory(tid) as memory:
             for fd, events, _ in _POLLED.iter_unpack(memory.block(address, size)):
                 if fd >= 0 and events & _POLLIN:
                     yield fd
 
 
-def _selected(thread: str, count: int, address: int) -> Iterator[int]:
+def _selected(tid: int, count: int, address: int) -> Iterator[int]:
     count = min(count, _MOST_DESCRIPTORS)
     if count and address:
-        with Memory(int(thread)) as memory:
+        with Memory(tid) as memory:
             bits = int.from_bytes(memory.block(address, (count + 7) // 8), "little")
         yield from (fd for fd in range(count) if bits >> fd & 1)
 
 
-def _watched(thread: str, epoll_fd: int) -> Iterator[int]:
-    for line in _text(f"/proc/{thread}/fdinfo/{epoll_fd}").split("\n"):
+def _watched(tid: int, epoll_fd: int) -> Iterator[int]:
+    for line in (procfs.contents(f"/proc/{tid}/fdinfo/{epoll_fd}") or b"").split(b"\n"):
         words = line.split()  # tfd: 0 events: 1f ...
-        if words[:1] == ["tfd:"] and len(words) > 3 and int(words[3], 16) & _POLLIN:
+        if words[:1] == [b"tfd:"] and len(words) > 3 and int(words[3], 16) & _POLLIN:
             yield int(words[1])
-
-
-def _text(path: str) -> str:
-    return (proc_files.contents(path) or b"").decode("ascii", "replace")
 
 
 # Lines on standard error: sigwrap's own, and those for a process in the session.
@@ -284,7 +274,7 @@ class Line:
         self._spares_ours = spares_ours
         self._fd, self._is_ours = -1, False
         try:
-            self._fd = take_descriptor(pid, 2)
+            self._fd = duplicate(pid, 2)
         except PermissionError:
             self._is_ours = True
         except OSError:
@@ -397,7 +387,7 @@ def _with_returns(fd: int, line: bytes) -> bytes:
 
 
 def _write_anew(fd: int, line: bytes) -> None:
-    again = proc_files.open_file(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    again = procfs.open_file(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         os.write(again, line)
     finally:

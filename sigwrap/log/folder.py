@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from sigwrap.bare import NamedTuple, suppress
 from sigwrap.errors import StoreError
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
 from sigwrap.kernel.file_state import mount_of
 from sigwrap.kernel.paths import OTHER_MOUNT, Caller, MayWait, our_view
@@ -153,7 +153,7 @@ class Folder(HeldFolder):
     def __init__(self, path: str, fd: int) -> None:
         super().__init__(path, fd)
         self._absolute = os.path.join("/" if os.path.isabs(path) else os.getcwd(), path)
-        real = proc_files.link(f"/proc/self/fd/{fd}")
+        real = procfs.link(f"/proc/self/fd/{fd}")
         above, known = os.path.dirname(real), Known()
         paths = (os.path.dirname(above), above, real)
         self._pinned_paths = [PinnedPath(each, known) for each in paths]
@@ -283,7 +283,7 @@ class Folder(HeldFolder):
     def place(self) -> str:
         """Return where the directory is now, wherever its path leads."""
         try:
-            return proc_files.link(f"/proc/self/fd/{self.fd}")
+            return procfs.link(f"/proc/self/fd/{self.fd}")
         except OSError:  # root can mount another /proc over it
             return "a directory without a known path"
 
@@ -300,7 +300,7 @@ def _allow_all(folder: int) -> None:
 
 def _path_of(fd: int) -> tuple[int, bytes]:
     """Return a directory's descriptor, and a path from there that leads to the open file."""
-    return proc_files.at(b"/proc/self/fd/%d" % fd)
+    return procfs.at(b"/proc/self/fd/%d" % fd)
 
 
 def new_name(final_name: str) -> str:

@@ -68,13 +68,7 @@ PendingRow = tuple[int, int, str, int, str, str]
 
 class SessionLog:
     def __init__(
-        self,
-        session_id: str,
-        key: bytes,
-        folder: Folder,
-        journal: Journal,
-        *,
-        durable: bool,
+        self, session_id: str, key: bytes, folder: Folder, journal: Journal, *, durable: bool
     ) -> None:
         """Raise OSError or sqlite3.Error if the database can't be made."""
         self.session_id = session_id
@@ -356,7 +350,7 @@ class SessionLog:
         self._pending_bytes -= sum(len(row[4]) for row in batch)
 
     def _add_views(self) -> None:
-        """Add them at the end, because parsing them takes 1.5 ms."""
+        """Add them at the end: SQLite would parse them when it opens the database."""
         self._check_private_database()
         try:
             self._database.executescript(views_script())

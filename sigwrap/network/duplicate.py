@@ -18,9 +18,9 @@ from collections.abc import Iterable, Sequence
 
 from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import duplicate, let_go
 from sigwrap.kernel.libc import libc, syscall
 from sigwrap.kernel.memory import write_memory
-from sigwrap.kernel.pidfd import duplicate, let_go
 from sigwrap.kernel.procfs import Rights
 from sigwrap.kernel.seccomp import take_a_filter
 from sigwrap.machine import NUMBERS

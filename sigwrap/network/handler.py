@@ -16,7 +16,7 @@ from collections.abc import Callable
 from sigwrap.bare import TYPE_CHECKING, signal, suppress
 from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
-from sigwrap.kernel import pidfd, procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.libc import Bounded, let_calls_be_broken_off, run_bounded
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.procfs import Rights
@@ -24,16 +24,16 @@ from sigwrap.kernel.ptrace import ERESTARTSYS
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import duplicate
 from sigwrap.network.duplicate import Carried, OtherRights, take_rights
-from sigwrap.network.judge import NetworkFacts, NetworkMediator, NoMatter, OutOfRules
+from sigwrap.network.judge import NetworkFacts, NetworkMediator, OutOfRules
 from sigwrap.network.look import SocketFacts, Sockets
 from sigwrap.network.peers import HostNames, Listeners
 from sigwrap.network.request import SocketCall, of_file
 from sigwrap.policy.judge.network import Endpoint
-from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Reached
+from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Reached, would_fail
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Late, Loop, Outcome, Raised
 from sigwrap.session.perform import PAUSED, NoHoldings, Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.processes import refresh_comm
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -65,7 +65,7 @@ class _Held(NoHoldings):
     )
 
     def __init__(self, close: Callable[[int], None]) -> None:
-        self.looked = SocketFacts(SocketCall(""), NoMatter())
+        self.looked = SocketFacts(SocketCall(""), would_fail(errno.EPERM))
         self._close = close
         self._is_closed = False
         self.is_in_use = False  # a worker or the loop makes a call on it
@@ -97,7 +97,7 @@ class _Held(NoHoldings):
             self.is_watched.unwatch(self.looked.held)
             self.is_watched = None
 
-    def may_wait(self, *, flags_change: bool) -> bool:
+    def may_wait(self) -> bool:
         """Return whether the call can block: a connect waits for its peer, a call to a socket file
         for the file's server, and any call for the socket's lock, which a process that copies from
         served memory can hold."""
@@ -106,9 +106,7 @@ class _Held(NoHoldings):
             return False  # it takes no such lock, and must be noted before clients connect
         if may_be_served() or kind is None or self.looked.place >= 0:
             return True
-        return (
-            asked.syscall == "connect" and kind.type != SOCK_DGRAM and (self.waits or flags_change)
-        )
+        return asked.syscall == "connect" and kind.type != SOCK_DGRAM
 
     def is_used_no_more(self) -> None:
         self.is_in_use = False
@@ -138,7 +136,6 @@ class Network:
         let_calls_be_broken_off()
         self._bounded = Bounded()
         self._looks = 0  # looks that are due later
-        self._flags_change = False  # a caller has cleared O_NONBLOCK during a call
         self._other_rights = OtherRights()
         self._names = HostNames(session, performer)
         performer.offer(
@@ -216,10 +213,9 @@ class Network:
             self._resume(request, self._attempted(request, outcome))
 
         rights = None if held.looked.takes_no_rights else self._other_rights.of(request.tid)
-        if rights is None and not held.may_wait(flags_change=self._flags_change):
+        if rights is None and not held.may_wait():
             outcome = self._bounded.call(lambda: _result_of(work))
             over()
-            self._flags_change |= _is_broken_off(outcome)
             return self._attempted(request, outcome)
         if rights is not None:
             work = _with_rights(rights, held.looked, work)
@@ -262,7 +258,6 @@ class Network:
         with suppress(OSError):
             if looked.asked.syscall == "listen" and looked.kind is not None:
                 name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
-                self._listeners.note_server(looked.held)
                 self._sockets.own.note(looked.held, name, looked.kind.type)
             elif looked.asked.syscall == "connect":
                 pid, uid = duplicate.listener(looked.held)
@@ -301,12 +296,12 @@ class Network:
         if request.is_over or held.turn != turn:
             return
         if not self._listener.is_waiting(request.id):
-            self._performer.drop(request)
+            self._performer.finish(request)
         elif time.monotonic() >= held.deadline_s:
             is_connecting = held.looked.is_connecting_by_address
             late = errno.EINPROGRESS if is_connecting else errno.EAGAIN
             self._performer.resume(request, held.done(late))
-        elif (broken_off_by := procfs.signal_breaks_off(request.tid)) is not None:
+        elif (broken_off_by := signals.breaks_off(request.tid)) is not None:
             has_deadline = held.deadline_s != _NEVER
             error = ERESTARTSYS if broken_off_by and not has_deadline else errno.EINTR
             self._performer.resume(request, held.done(error))
@@ -321,7 +316,7 @@ class Network:
         self._performer.check(request)
         asked = request.holdings.looked.asked.socket
         try:
-            if procfs.network_namespace(request.tid) != procfs.network_namespace("self"):
+            if procfs.link(f"/proc/{request.tid}/ns/net") != procfs.link("/proc/self/ns/net"):
                 return errno.EPERM
             rights = self._other_rights.of(request.tid)
             if rights is None:
@@ -351,7 +346,7 @@ class Network:
             return refusal.errno or errno.EPERM
         finally:
             os.close(outcome.value)
-        self._performer.answered_with_descriptor(request)
+        self._performer.mark_answered(request)
         return 0
 
 
@@ -424,8 +419,8 @@ def _send(request: Request, held: _Held, address: bytes | None) -> None:
 
 
 def _signal(request: Request, number: int) -> None:
-    held = pidfd.open_thread(request.tid)
+    held = signals.open_thread(request.tid)
     try:
-        pidfd.send(held, number, sender_pid=request.process.pid, sender_uid=os.getuid())
+        signals.send(held, number, sender_pid=request.process.pid, sender_uid=os.getuid())
     finally:
         os.close(held)

@@ -24,7 +24,7 @@ from sigwrap.policy.judge.network import (
     address_text,
     reaching,
 )
-from sigwrap.policy.judge.request import Action, Decision
+from sigwrap.policy.judge.request import LENIENT, Action, Decision
 from sigwrap.session.effects import (
     Ask,
     Continue,
@@ -42,8 +42,9 @@ from sigwrap.session.effects import (
     Succeed,
     Tell,
     Unrecorded,
+    would_fail,
 )
-from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.session.lineage import Process
 from sigwrap.text import masked
 
 _COUNTED_FOR_S = 1.0
@@ -75,18 +76,6 @@ _RUN_NOTHING = (
 _names: list[Glob] = []
 
 
-class NoAddress(NamedTuple):
-    """The call ends a connection, or lets the kernel choose the address."""
-
-
-class NewSocket(NamedTuple):
-    """The caller makes a socket whose kind is in its memory."""
-
-
-class NoMatter(NamedTuple):
-    """No rule covers the call, and none needs to."""
-
-
 class OutOfRules(NamedTuple):
     """No rule can cover the call, and it could reach others: sigwrap denies it."""
 
@@ -94,7 +83,8 @@ class OutOfRules(NamedTuple):
     why: str = "network_rules cannot cover it, so sigwrap denies it"
 
 
-Aim = Endpoint | NoAddress | NoMatter | NewSocket | OutOfRules | WouldFail
+# What reaches no address that a rule could be about gets its answer at once.
+Aim = Endpoint | OutOfRules | Reach | MakeSocket | Continue | Fail
 
 
 class NetworkFacts(NamedTuple):
@@ -112,60 +102,55 @@ class NetworkMediator:
     def mediate(self) -> Steps:
         facts: NetworkFacts = yield Look()
         aim = facts.aim
-        if isinstance(aim, Endpoint) and self._needs_names(aim):
-            names: frozenset[str] = yield LookUpNames(aim.address)
-            facts = facts._replace(aim=aim._replace(names=names))
-        match facts.aim:
+        match aim:
             case Endpoint():
-                yield from self._one(facts, facts.aim)
-            case NoAddress():
-                yield from _reach(Unrecorded.REACHES_NOBODY)
-            case NewSocket():
-                error: int = yield MakeSocket(Unrecorded.REACHES_NOBODY)
-                if error:
-                    yield Fail(error, Unrecorded.NOTHING_HAPPENS)
-            case NoMatter():
-                yield Continue(Unrecorded.REACHES_NOBODY)
+                if aim.address and not aim.names and self._rules.depend_on_names(aim):
+                    aim = aim._replace(names=(yield LookUpNames(aim.address)))
+                yield from self._one(facts, aim)
             case OutOfRules(what=what, why=why):
-                yield from self._deny_out_of_rules(facts, what, why)
-            case WouldFail(errno=error):
-                yield from _fail(error)
-
-    def _needs_names(self, aim: Endpoint) -> bool:
-        return bool(aim.address) and not aim.names and self._rules.depend_on_names(aim)
+                decision = Decision(Action.DENY, OUT_OF_RULES, why)
+                payload = {**_payload(facts, decision), "destination": what}
+                event = Record(_EVENTS[Action.DENY], payload)
+                yield from self._deny(event, what, OUT_OF_RULES, why, errno.EPERM)
+            case Reach():
+                yield _answer((yield aim), aim.unrecorded)
+            case MakeSocket():
+                error: int = yield aim
+                if error:
+                    yield would_fail(error)
+            case _:
+                yield aim
 
     def _one(self, facts: NetworkFacts, endpoint: Endpoint) -> Steps:
         decision = self._rules.decide(endpoint)
-        match decision.action:
-            case Action.ALLOW | Action.AUDIT:
-                yield from _record_and_reach(facts, endpoint, decision)
-            case Action.APPROVE:
-                answer: Answer = yield self._asks(facts, endpoint, decision)
-                if answer.granted:
-                    yield from _record_and_reach(facts, endpoint, decision)
-                else:
-                    why = with_rules_message(refusal(answer), decision.message)
-                    yield from self._deny(facts, endpoint, decision, why)
-            case _:
-                yield from self._deny(facts, endpoint, decision, decision.message)
+        what, why = reaching(endpoint.direction.value, str(endpoint)), decision.message
+        is_allowed = decision.action in LENIENT
+        if decision.action is Action.APPROVE:
+            answer: Answer = yield self._asks(facts, endpoint, decision, what)
+            is_allowed = answer.granted
+            why = with_rules_message(refusal(answer), why)
+        if not is_allowed:
+            event = _event(facts, endpoint, decision._replace(action=Action.DENY))
+            yield from self._deny(event, what, decision.rule, why, _refusal(endpoint))
+        elif not (yield _event(facts, endpoint, decision)):
+            yield Fail(errno.EPERM)
+        else:
+            reached: Reached = yield Reach()
+            outside = reached.outside
+            if outside is None or (yield from _record_work(outside, facts, endpoint)):
+                yield _answer(reached)
+            else:
+                yield Fail(errno.EPERM)
 
-    def _deny(self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision, why: str) -> Steps:
-        denied = decision._replace(action=Action.DENY)
-        if (yield _event(facts, endpoint, denied)):
-            what = _described(endpoint)
-            if self._is_new(decision.rule, what):
-                yield Tell(denial(what, decision.rule, self._policy, why))
-        yield Fail(_refusal(endpoint))
+    def _deny(
+        self, event: Record | RecordRepeated, what: str, rule: str, why: str, error: int
+    ) -> Steps:
+        if (yield event) and self._is_new(rule, what):
+            yield Tell(denial(what, rule, self._policy, why))
+        yield Fail(error)
 
-    def _deny_out_of_rules(self, facts: NetworkFacts, what: str, why: str) -> Steps:
-        decision = Decision(Action.DENY, OUT_OF_RULES, why)
-        payload = {**_payload(facts, decision), "destination": what}
-        if (yield Record(_EVENTS[Action.DENY], payload)) and self._is_new(OUT_OF_RULES, what):
-            yield Tell(denial(what, OUT_OF_RULES, self._policy, why))
-        yield Fail(errno.EPERM)
-
-    def _asks(self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> Ask:
-        process, what = facts.process, _described(endpoint)
+    def _asks(self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision, what: str) -> Ask:
+        process = facts.process
         question = Question(
             kind="connection",
             pid=process.pid,
@@ -188,33 +173,10 @@ class NetworkMediator:
         return True
 
 
-def _record_and_reach(facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> Steps:
-    if (yield _event(facts, endpoint, decision)):
-        yield from _reach(None, facts, endpoint)
-    else:
-        yield Fail(errno.EPERM)
-
-
-def _reach(
-    unrecorded: Unrecorded | None,
-    facts: NetworkFacts | None = None,
-    endpoint: Endpoint | None = None,
-) -> Steps:
-    """Make the call. `facts` and `endpoint`: a connection that may lead out of the session."""
-    reached: Reached = yield Reach(unrecorded)
-    outside, is_told = reached.outside, True
-    if outside is not None and facts is not None and endpoint is not None:
-        is_told = yield from _record_work(outside, facts, endpoint)
-    if not is_told:
-        yield Fail(errno.EPERM)
-    elif reached.errno:
-        yield Fail(reached.errno, unrecorded and Unrecorded.NOTHING_HAPPENS)
-    else:
-        yield Succeed(unrecorded, reached.value)
-
-
-def _fail(error: int) -> Steps:
-    yield Fail(error, Unrecorded.NOTHING_HAPPENS)
+def _answer(reached: Reached, unrecorded: Unrecorded | None = None) -> Succeed | Fail:
+    if reached.errno:
+        return Fail(reached.errno, unrecorded and Unrecorded.NOTHING_HAPPENS)
+    return Succeed(unrecorded, reached.value)
 
 
 def _event(facts: NetworkFacts, endpoint: Endpoint, decision: Decision) -> RecordRepeated:
@@ -248,10 +210,6 @@ def _payload(facts: NetworkFacts, decision: Decision) -> Payload:
     if decision.message:
         payload["message"] = decision.message
     return payload
-
-
-def _described(endpoint: Endpoint) -> str:
-    return reaching(endpoint.direction.value, str(endpoint))
 
 
 def _refusal(endpoint: Endpoint) -> int:

@@ -19,19 +19,17 @@ from collections.abc import Callable, Iterable, Iterator
 from sigwrap import calls
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import KernelError
-from sigwrap.kernel import proc_files
-from sigwrap.kernel.file_state import Born, Inode, born_at, born_of, kind_of
+from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import duplicate_socket, let_go
+from sigwrap.kernel.file_state import Born, Inode, born_at, kind_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
-from sigwrap.kernel.pidfd import duplicate_socket, let_go
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.kernel.sockets import SHOW_FILE, Named, file_of, named, told_of
 from sigwrap.network import duplicate
-from sigwrap.network.judge import Aim, NewSocket, NoAddress, NoMatter, OutOfRules
+from sigwrap.network.judge import Aim, OutOfRules
 from sigwrap.network.request import (
-    Elsewhere,
     Kind,
-    Nowhere,
     SocketCall,
     concrete,
     endpoint,
@@ -41,7 +39,8 @@ from sigwrap.network.request import (
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.network import Direction, Endpoint, NetworkRules, Protocol
 from sigwrap.policy.judge.request import Action
-from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.session.effects import Continue, MakeSocket, Reach, Unrecorded, would_fail
+from sigwrap.session.lineage import Process
 
 _MSG_ZEROCOPY = 0x4000000
 _TO_THE_KERNEL = (calls.AF_NETLINK, calls.AF_ALG)
@@ -131,35 +130,34 @@ class Sockets:
         try:
             found = read_call(notification, syscall, may_wait=may_wait)
         except Unreadable:
-            aim = _hidden(syscall) if _is_hidden(notification.tid) else WouldFail(errno.EFAULT)
+            aim = _hidden(syscall) if _is_hidden(notification.tid) else would_fail(errno.EFAULT)
             return SocketFacts(SocketCall(syscall), aim)
         except OSError as refusal:
-            return SocketFacts(SocketCall(syscall), WouldFail(refusal.errno or errno.EPERM))
+            return SocketFacts(SocketCall(syscall), would_fail(refusal.errno or errno.EPERM))
         if found.syscall == "io_uring_setup":
             return SocketFacts(found, OutOfRules("io_uring"))
         if found.syscall == "socket":
             return SocketFacts(found, _of_new_socket(*found.socket, may_wait=may_wait))
         if found.flags & calls.MSG_FASTOPEN:
-            return SocketFacts(found, WouldFail(errno.EOPNOTSUPP))
+            return SocketFacts(found, would_fail(errno.EOPNOTSUPP))
         if found.flags & _MSG_ZEROCOPY:
-            return SocketFacts(
-                found, WouldFail(errno.ENOBUFS)
-            )  # programs repeat the call without it
+            # Programs repeat the call without it.
+            return SocketFacts(found, would_fail(errno.ENOBUFS))
         try:
             held = _take(notification.tid, found.fd)
         except (KernelError, OSError) as refusal:
             if found.syscall == "listen" and not self._rules.must_mediate_servers:
-                return SocketFacts(found, NoMatter())
+                return SocketFacts(found, Continue(Unrecorded.REACHES_NOBODY))
             if refusal.errno == errno.EPERM:
                 return SocketFacts(found, _hidden(found.syscall))
-            return SocketFacts(found, WouldFail(refusal.errno or errno.EPERM))
+            return SocketFacts(found, would_fail(refusal.errno or errno.EPERM))
         try:
             looked = _of_held(found, held)
             if looked.is_about_a_file:
                 try:
                     caller = Caller(notification.tid, process.pid, self._view, may_wait=may_wait)
                 except OSError as refusal:  # it was killed meanwhile
-                    return looked._replace(aim=WouldFail(refusal.errno or errno.EPERM))
+                    return looked._replace(aim=would_fail(refusal.errno or errno.EPERM))
                 return self._with_file(looked, caller)
             return self._with_name(looked)
         except BaseException:
@@ -175,7 +173,7 @@ class Sockets:
                 os.close(passed.folder)
             if not isinstance(refusal, OSError):
                 raise
-            return looked._replace(aim=WouldFail(refusal.errno or errno.ENOENT))
+            return looked._replace(aim=would_fail(refusal.errno or errno.ENOENT))
         looked = looked._replace(place=place, way=tuple(way))
         try:
             return looked._replace(aim=self._aim_at_file(looked, caller))
@@ -185,7 +183,7 @@ class Sockets:
 
     def _aim_at_file(self, looked: SocketFacts, caller: Caller) -> Endpoint:
         state, path = caller.known_state(looked.place), path_of(looked.place)
-        inode, names = state.inode, self._kept.names_of(born_of(looked.place))
+        inode, names = state.inode, self._kept.names_of(born_at(looked.place))
         if not (caller.is_local(state) or lies_at(path, inode) or self.own.has_file(inode)):
             names |= {""}  # only its caller has it mounted there, and chose the name
         assert isinstance(looked.aim, Endpoint), "about a file"
@@ -216,7 +214,7 @@ def _hidden(syscall: str) -> OutOfRules:
 
 def _is_hidden(tid: int) -> bool:
     try:
-        os.close(proc_files.open_file(f"/proc/{tid}/mem"))
+        os.close(procfs.open_file(f"/proc/{tid}/mem"))
     except PermissionError:
         return True
     except OSError:
@@ -231,14 +229,14 @@ def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> 
         and protocol in _SOCKETS.protocols
     )
     if is_plain:
-        return NewSocket()
+        return MakeSocket(Unrecorded.REACHES_NOBODY)
     if not may_wait:
         raise MayWait("the kernel may load a module for it")
     try:
         os.close(duplicate.make(family, kind, protocol))
     except OSError as refusal:
         if refusal.errno in _NO_SUCH_KIND:
-            return WouldFail(refusal.errno)
+            return would_fail(refusal.errno)
     return OutOfRules(f"a socket of family {family}, type {kind & calls.SOCK_TYPE_MASK}")
 
 
@@ -257,36 +255,26 @@ def _of_held(found: SocketCall, held: int) -> SocketFacts:
     try:
         kind = duplicate.kind_of(held)
     except OSError as refusal:  # another thread has replaced it
-        return SocketFacts(found, WouldFail(refusal.errno or errno.ENOTSOCK), held=held)
+        return SocketFacts(found, would_fail(refusal.errno or errno.ENOTSOCK), held=held)
     if found.address is not None:
         meant = concrete(found.address, kind, lambda: duplicate.own_address(held))
         found = found._replace(address=meant)
-    looked = SocketFacts(found, NoAddress(), kind, held)
+    looked = SocketFacts(found, Reach(Unrecorded.REACHES_NOBODY), kind, held)
     is_listening = found.syscall == "listen"
     address = duplicate.own_address(held) if is_listening else found.address
     if found.is_cut and kind.type != calls.SOCK_STREAM:
-        return looked._replace(aim=WouldFail(errno.EMSGSIZE))
+        return looked._replace(aim=would_fail(errno.EMSGSIZE))
     if any((each.level, each.kind) in _ROUTES for each in found.control):
         return looked._replace(aim=OutOfRules("a message with source routing"))
-    if address is None:
+    if address is None or kind.domain in _TO_THE_KERNEL:
         return looked
-    try:
-        aim = endpoint(
-            address,
-            kind,
-            Direction.BIND if is_listening else Direction.CONNECT,
-            sends=found.syscall.startswith("send"),
-        )
-    except Nowhere:
-        return looked
-    except Elsewhere as elsewhere:
-        if elsewhere.family in _TO_THE_KERNEL:
-            return looked
-        return looked._replace(aim=OutOfRules(f"a socket of family {elsewhere.family}"))
-    if aim.protocol is not Protocol.UNIX:
-        return looked._replace(aim=aim)
-    # No process can connect to a socket without a name.
-    return looked._replace(aim=aim) if aim.socket else looked
+    if kind.domain not in (calls.AF_INET, calls.AF_INET6, calls.AF_UNIX):
+        return looked._replace(aim=OutOfRules(f"a socket of family {kind.domain}"))
+    direction = Direction.BIND if is_listening else Direction.CONNECT
+    aim = endpoint(address, kind, direction, sends=found.syscall.startswith("send"))
+    if aim is None or (aim.protocol is Protocol.UNIX and not aim.socket):
+        return looked  # no process can connect to a socket without a name
+    return looked._replace(aim=aim)
 
 
 # Sockets that the policy keeps

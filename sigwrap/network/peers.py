@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from sigwrap.bare import TYPE_CHECKING, socket
 from sigwrap.kernel import peer, procfs
-from sigwrap.kernel.file_state import inode_of_descriptor
+from sigwrap.kernel.file_state import inode_of
 from sigwrap.kernel.sockets import PEER, SHOW_PEER, named, number_of, told_of
 from sigwrap.network import duplicate
 from sigwrap.network.look import OwnServers, SocketFacts
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _LOOKUP_EVERY_S = 1.0
 _LOOKUP_WITHIN_S = 5.0
 _KEPT_S = 600.0
-_MOST_KNOWN = 200
-_MOST_NUMBERS = 10_000
 _MOST_CONNECTIONS = 1000
 
 
@@ -125,16 +123,6 @@ class Listeners:
         self._sigwrap_pids = session.facts.sigwrap_pids
         self._supervisor = os.getpid()
         self._uid = os.geteuid()
-        self._known: dict[int, Outside] = {}  # by its pid
-        self._listened_for: dict[int, None] = {}
-
-    def note_server(self, fd: int) -> None:
-        """Note a server of the session. The kernel names a child of the supervisor for it, which
-        called listen(2) in its place and has ended since."""
-        pid, _uid = duplicate.listener(fd)
-        self._listened_for[pid] = None
-        if len(self._listened_for) > _MOST_NUMBERS:
-            del self._listened_for[next(iter(self._listened_for))]
 
     def connects(self, looked: SocketFacts, caller: Process) -> None:
         """Note a connection before it is made."""
@@ -153,31 +141,21 @@ class Listeners:
         `uid` are the listener's, as reported by the kernel."""
         if uid != self._uid or pid in self._sigwrap_pids or self._processes.has(pid):
             return None
-        if pid in self._listened_for and ((found := procfs.stat(pid)) is None or found.has_ended):
+        if self._is_own(looked):
             return None
-        return None if self._is_own(looked) else self._by_pid(pid)
+        found = procfs.stat(pid) if pid > 0 else None
+        if found is None or found.has_ended:
+            return Outside(pid)
+        if self._processes.of_pid(pid) is not None:
+            return None
+        return Outside(pid, found.start_time, found.comm, procfs.arguments(pid))
 
     def _is_own(self, looked: SocketFacts) -> bool:
         assert looked.kind is not None, "it is connected"
         if looked.place >= 0:
-            return self._own_servers.has_file(inode_of_descriptor(looked.place))
+            return self._own_servers.has_file(inode_of(looked.place))
         name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
         return self._own_servers.has_name(name, looked.kind.type)
-
-    def _by_pid(self, pid: int) -> Outside | None:
-        found = procfs.stat(pid) if pid > 0 else None
-        if found is None or found.has_ended:
-            return Outside(pid)
-        known = self._known.get(pid)
-        if known is not None and known.start_time == found.start_time:
-            return known
-        if self._processes.of_pid(pid) is not None:
-            return None
-        words = procfs.arguments(pid)
-        self._known[pid] = outside = Outside(pid, found.start_time, found.comm, words)
-        if len(self._known) > _MOST_KNOWN:
-            del self._known[next(iter(self._known))]
-        return outside
 
 
 class OwnConnections:

@@ -68,30 +68,18 @@ class Kind(NamedTuple):
         return Protocol.OTHER
 
 
-class Nowhere(Exception):
-    """The address reaches no socket: the kernel fails the call, or ends a connection."""
-
-
-class Elsewhere(Exception):
-    """The address has a family that no rule covers."""
-
-    def __init__(self, family: int) -> None:
-        super().__init__(family)
-        self.family = family
-
-
-def endpoint(address: bytes, kind: Kind, direction: Direction, *, sends: bool = False) -> Endpoint:
-    """Return what an address means to a socket. `sends`: the call sends to it, and does not
-    connect. Raises Nowhere and Elsewhere."""
+def endpoint(
+    address: bytes, kind: Kind, direction: Direction, *, sends: bool = False
+) -> Endpoint | None:
+    """Return what an address means to an IP or unix socket. `sends`: the call sends to it, and does
+    not connect. None if it reaches no socket: the kernel fails the call, or ends a connection."""
     if len(address) < _FAMILY.size:
-        raise Nowhere
+        return None
     (family,) = _FAMILY.unpack_from(address)
     if kind.domain == AF_UNIX:
         if family != AF_UNIX or len(address) > _MOST_UNIX_BYTES:
-            raise Nowhere
+            return None
         return Endpoint(direction, Protocol.UNIX, socket=_name(address[_IN_UNIX:]))
-    if kind.domain not in (AF_INET, AF_INET6):
-        raise Elsewhere(kind.domain)
     if family == _AF_UNSPEC and sends and kind.type != SOCK_STREAM:
         family = AF_INET  # the kernel sends a datagram there, but ends a stream's connection
     if family == AF_INET and len(address) >= _INET_BYTES:
@@ -99,7 +87,7 @@ def endpoint(address: bytes, kind: Kind, direction: Direction, *, sends: bool = 
     elif family == AF_INET6 and kind.domain == AF_INET6 and len(address) >= _INET6_BYTES:
         packed = plain(address[8:24])
     else:
-        raise Nowhere
+        return None
     if direction is Direction.CONNECT and not any(packed):
         packed = LOOPBACK_ADDRESS[len(packed)]  # as the kernel does
     (port,) = _PORT.unpack_from(address, 2)
@@ -170,21 +158,19 @@ def read_call(notification: Notification, syscall: str, *, may_wait: bool = Fals
     """Copy a call from the caller's memory. Raises Unreadable, MayWait, and OSError as the kernel
     fails the call."""
     arguments: tuple[int, ...] = notification[6:]
-    if syscall == "listen":
-        return _listening(arguments)
-    if syscall == "socket":
-        return _socket(arguments)
-    if syscall == "io_uring_setup":
-        return SocketCall(syscall)
-    with Memory(notification.tid, may_wait=may_wait) as memory:
-        if syscall == "socketcall":
-            syscall, count = _SOCKETCALLS[arguments[0] & 0xFFFFFFFF]
+    if syscall == "socketcall":
+        syscall, count = _SOCKETCALLS[arguments[0] & 0xFFFFFFFF]
+        with Memory(notification.tid, may_wait=may_wait) as memory:
             arguments = struct.unpack(f"<{count}I", memory.block(arguments[1], 4 * count))
-            if syscall == "listen":
-                return _listening(arguments)
-            if syscall == "socket":
-                return _socket(arguments)
-        fd = int32(arguments[0])
+    fd = int32(arguments[0])
+    match syscall:
+        case "io_uring_setup":
+            return SocketCall(syscall)
+        case "listen":
+            return SocketCall(syscall, fd, backlog=int32(arguments[1]))
+        case "socket":
+            return SocketCall(syscall, socket=(fd, int32(arguments[1]), int32(arguments[2])))
+    with Memory(notification.tid, may_wait=may_wait) as memory:
         if syscall == "connect":
             return SocketCall(syscall, fd, _address(memory, arguments[1], int32(arguments[2])))
         if syscall == "sendto":
@@ -203,15 +189,6 @@ def read_call(notification: Notification, syscall: str, *, may_wait: bool = Fals
         return _message(memory, arguments[1], layout)._replace(
             syscall=syscall, fd=fd, flags=arguments[flags_at] & 0xFFFFFFFF, count_at=count_at
         )
-
-
-def _listening(arguments: tuple[int, ...]) -> SocketCall:
-    return SocketCall("listen", int32(arguments[0]), backlog=int32(arguments[1]))
-
-
-def _socket(arguments: tuple[int, ...]) -> SocketCall:
-    family, kind, protocol = map(int32, arguments[:3])
-    return SocketCall("socket", socket=(family, kind, protocol))
 
 
 def _address(memory: Memory, at: int, size: int) -> bytes:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from sigwrap.bare import signal, socket
 from sigwrap.events import io_payload
 from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import let_go
 from sigwrap.kernel.file_state import Inode, inode_of
-from sigwrap.kernel.pidfd import let_go
 from sigwrap.record.frames import (
     MAX_PAYLOAD_BYTES,
     WINDOW_BYTES,

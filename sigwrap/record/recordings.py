@@ -15,10 +15,8 @@ from collections.abc import Iterable, Sequence
 
 import sigwrap
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, socket
-from sigwrap.kernel.descriptors import widen_pipe
+from sigwrap.kernel.descriptors import duplicate, let_go, refuse_descriptors, widen_pipe
 from sigwrap.kernel.file_state import Inode, inode_of, kind_of
-from sigwrap.kernel.pidfd import let_go, refuse_descriptors
-from sigwrap.kernel.ptrace import take_descriptor
 from sigwrap.kernel.restage import Variables
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.record.frames import MAX_PAYLOAD_BYTES, STUB_VARIABLE
@@ -70,33 +68,13 @@ class Recordings:
         self._loop = session.loop
         self._recorder = session.recorder
         self._listener = listener
-        self._expected: dict[Process, Expected] = {}
-        self._running: dict[Process, Recording] = {}  # by their stubs
-
-    def expect(self, stub: Process, expected: Expected) -> None:
-        self._expected[stub] = expected
-
-    @property
-    def expects(self) -> bool:
-        """Whether the child of a stub has yet to exec."""
-        return bool(self._expected)
-
-    def expected_of(self, process: Process) -> Expected | None:
-        return self._expected.get(process.parent) if process.parent is not None else None
-
-    def forget(self, stub: Process) -> None:
-        """Expect nothing of a stub that has ended or executed another program."""
-        self._expected.pop(stub, None)
+        # By stubs. A stub that has ended, or has executed another program, is none any more.
+        self.expected: dict[Process | None, Expected] = {}  # children that have yet to exec
+        self.running: dict[Process, Recording] = {}
 
     def commands(self) -> frozenset[int]:
         """Return the pids of the recorded commands, which get signals from their stubs."""
-        return frozenset(recording.command.pid for recording in self._running.values())
-
-    def own_targets(self, sender: Process) -> tuple[int, ...]:
-        """Return the pids that a stub may signal: its command, to pass a signal on, and itself, to
-        end as the command did."""
-        recording = self._running.get(sender)
-        return () if recording is None else (sender.pid, recording.command.pid)
+        return frozenset(recording.command.pid for recording in self.running.values())
 
     def begin(self, notification_id: int, command: Process) -> Recording:
         """Give the child of a stub its pipes, at its exec. Raises OSError if that fails; the child
@@ -107,7 +85,7 @@ class Recordings:
         opened: list[int] = []
         its_ends, our_ends = [], []
         try:
-            opened.append(take_descriptor(command.pid, 0))
+            opened.append(duplicate(command.pid, 0))
             _demand_stream_socket(opened[0])
             for fd in range(3):
                 reading, writing = os.pipe()
@@ -140,14 +118,14 @@ class Recordings:
             pidfds=(command_pidfd, stub_pidfd),
             streams=streams,
             unread_input=opened[9] if gives_back else -1,
-            over=lambda: self._running.pop(stub, None),
+            over=lambda: self.running.pop(stub, None),
         )
-        self._expected.pop(stub, None)
-        self._running[stub] = recording
+        self.expected.pop(stub, None)
+        self.running[stub] = recording
         return recording
 
     def close(self) -> None:
-        for recording in list(self._running.values()):
+        for recording in list(self.running.values()):
             recording.end("the session ended")
 
 

@@ -25,7 +25,7 @@ from sigwrap.errors import NOT_EXECUTABLE, NOT_FOUND, from_signal
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import close_all_but, reserve_standard_streams
 from sigwrap.kernel.process import die_of
-from sigwrap.kernel.sigfd import SignalFd, SignalInfo
+from sigwrap.kernel.signals import SignalFd, SignalInfo, ignored_signals
 from sigwrap.record.frames import (
     MAX_PAYLOAD_BYTES,
     WINDOW_BYTES,
@@ -85,14 +85,14 @@ def stand_in_for(path: str, argv: list[str], ignored_signals: frozenset[int]) ->
             os._exit(NOT_EXECUTABLE)
     theirs.close()
     # The other end of a pipe must see that it is closed as soon as the command closes it.
-    close_all_but((ours.fileno(), signals.fd))
+    close_all_but((0, 1, 2, ours.fileno(), signals.fd))
     return end_with(path, ours, command, signals)
 
 
 def take_signals() -> tuple[SignalFd, set[int]]:
     """Return also the mask from before, which is the command's. Ignored signals stay ignored: a
     blocked signal would reach the descriptor."""
-    ignored = procfs.ignored_signals(os.getpid())
+    ignored = ignored_signals(os.getpid())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     return SignalFd(_TAKEN - ignored), {*before}
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.front.messages import LOOKED_AT_EVERY_S, Heartbeat
 from sigwrap.kernel import process as linux_process
-from sigwrap.kernel import procfs, ptrace
+from sigwrap.kernel import procfs, ptrace, signals
 from sigwrap.kernel.ptrace import WALL
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Children:
     def on_waited(self, waited: Sequence[tuple[int, int]]) -> None:
         """Handle results of wait(2) from the extension. A pid of -1: no child is left."""
         if len(waited) >= _CHILDREN_A_TURN:  # there may be more, and their signal was read already
-            self._loop.call_at(time.monotonic(), self._take)
+            self._loop.call_in(0, self._take)
         for pid, wait_status in waited:
             if pid < 0:
                 self._ending.no_child_is_left()
@@ -67,7 +67,7 @@ class Children:
                 return
             self._on_status(pid, wait_status)
         # Fast ends of children must not keep other requests waiting.
-        self._loop.call_at(time.monotonic(), self._take)
+        self._loop.call_in(0, self._take)
 
     def _on_status(self, pid: int, wait_status: int) -> None:
         if os.WIFSTOPPED(wait_status) or os.WIFCONTINUED(wait_status):
@@ -188,4 +188,4 @@ class JobControl:
 
 def _handled_by(pid: int) -> frozenset[int]:
     """Return the signals that do not stop the process: it catches or ignores them."""
-    return procfs.caught_signals(pid) | procfs.ignored_signals(pid)
+    return signals.caught_or_ignored(pid)

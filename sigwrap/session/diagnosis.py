@@ -10,12 +10,11 @@ from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.kernel import procfs
 from sigwrap.kernel.process import below
-from sigwrap.text import masked, masked_text, printable, shell_words, shortened
+from sigwrap.text import masked, printable, shell_words, shortened
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
-_WORDS_KEPT, _WORD_CHARACTERS = 16, 200
 _LONGEST_COMMAND, _LONGEST_REQUEST = 100, 100
 _PROCESSES_CHARACTERS, _REQUESTS_CHARACTERS = 4_000, 800  # of JSON: an event has 8 KiB
 _LINES_OF_PROCESSES, _LINES_OF_REQUESTS = 24, 6
@@ -34,19 +33,6 @@ class TreeProcess(NamedTuple):
     age_s: float
 
 
-class OpenRequest(NamedTuple):
-    """A request for approval."""
-
-    id: str
-    what: str
-
-
-class LimitUse(NamedTuple):
-    name: str
-    used: float
-    maximum: float
-
-
 class Standstill(NamedTuple):
     """A stop of the whole session."""
 
@@ -58,37 +44,28 @@ class Standstill(NamedTuple):
 class Diagnosis(NamedTuple):
     stopped: Standstill | None
     processes: list[TreeProcess]  # parents before their children
-    requests: list[OpenRequest]
-    limits: list[LimitUse]
+    requests: dict[str, str]  # for approval, by id
+    limits: dict[str, tuple[float, float]]  # used, maximum
     counts: dict[str, int]  # of the events so far
     unrecorded: int
     log_bytes: int
     head: str
 
 
-def cut_words(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what is kept of a process's arguments while it lives.
-
-    A secret in a long word is masked before the cut, because half of it would not be found.
-    """
-    return tuple(
-        word if len(word) <= _WORD_CHARACTERS else f"{masked_text(word)[:_WORD_CHARACTERS]}…"
-        for word in argv[:_WORDS_KEPT]
-    )
-
-
 def payload_of(found: Diagnosis) -> Payload:
     processes = _fitting([_process(each) for each in found.processes], _PROCESSES_CHARACTERS)
     requests = _fitting(
-        [{"id": each.id, "what": _what(each)} for each in found.requests], _REQUESTS_CHARACTERS
+        [{"id": name, "what": _what(what)} for name, what in found.requests.items()],
+        _REQUESTS_CHARACTERS,
     )
+    stopped = found.stopped
     return {
-        "stopped": None if found.stopped is None else _stopped(found.stopped),
+        "stopped": stopped and {**stopped._asdict(), "for_s": round(stopped.for_s, 1)},
         "processes": processes,
         "processes_left_out": len(found.processes) - len(processes),
         "approvals": requests,
         "approvals_left_out": len(found.requests) - len(requests),
-        "limits": {each.name: [each.used, each.maximum] for each in found.limits},
+        "limits": {name: [*use] for name, use in found.limits.items()},
         "counts": found.counts,
         "unrecorded": found.unrecorded,
         "log_bytes": found.log_bytes,
@@ -111,11 +88,10 @@ def lines_of(found: Diagnosis) -> list[str]:
         age, pids = _age(each.age_s), f"{each.pid:>9} {each.ppid:>9}"
         lines.append(f"{pids} {each.depth:>5} {each.state:5} {age:>8}  {indent}{_command(each)}")
     lines += _more(number - len(shown), "processes")
-    waiting = found.requests[:_LINES_OF_REQUESTS]
-    lines += [f"approval request {each.id}  {_what(each)}" for each in waiting]
+    waiting = list(found.requests.items())[:_LINES_OF_REQUESTS]
+    lines += [f"approval request {name}  {_what(what)}" for name, what in waiting]
     lines += _more(len(found.requests) - len(waiting), "approval requests")
-    for limit in found.limits:
-        lines.append(f"limit {limit.name}: {limit.used} of {limit.maximum}")
+    lines += [f"limit {name}: {used} of {most}" for name, (used, most) in found.limits.items()]
     counted = ", ".join(f"{name} {count}" for name, count in sorted(found.counts.items()))
     lines.append(f"events: {counted}")
     unrecorded = f"{found.unrecorded} event{'s' * (found.unrecorded != 1)}"
@@ -130,10 +106,6 @@ def _fitting(items: list[Payload], characters: int) -> list[Payload]:
         if characters < 0:
             return items[:position]
     return items
-
-
-def _stopped(stopped: Standstill) -> Payload:
-    return {"by": stopped.by, "for_s": round(stopped.for_s, 1), "held": stopped.held}
 
 
 def _process(process: TreeProcess) -> Payload:
@@ -153,8 +125,8 @@ def _command(process: TreeProcess) -> str:
     return shortened(text, _LONGEST_COMMAND)
 
 
-def _what(request: OpenRequest) -> str:
-    return shortened(printable(request.what), _LONGEST_REQUEST)
+def _what(request: str) -> str:
+    return shortened(printable(request), _LONGEST_REQUEST)
 
 
 def _more(left: int, what: str) -> list[str]:
@@ -222,9 +194,7 @@ class Diagnostic:
         return Diagnosis(
             stopped=self._session.agent_signals.stopped,
             processes=seen,
-            requests=[
-                OpenRequest(each.id, each.question.masked or each.question.what) for each in queue
-            ],
+            requests={each.id: each.question.masked or each.question.what for each in queue},
             limits=self._used(seen),
             counts=dict(recorder.counts),
             unrecorded=recorder.unrecorded,
@@ -259,20 +229,20 @@ class Diagnostic:
             waiting += [(each, depth) for each in _last_first(by_parent.get(found.pid, []))]
         return seen
 
-    def _used(self, seen: list[TreeProcess]) -> list[LimitUse]:
+    def _used(self, seen: list[TreeProcess]) -> dict[str, tuple[float, float]]:
         limits, counts, usage = self._limits, self._recorder.counts, self._session.usage
         measured = {} if usage is None else usage.used
         gone_on = sum(counts[name] for name in _GONE_ON)
-        used = [
-            LimitUse("max_depth", max((each.depth for each in seen), default=0), limits.max_depth),
-            LimitUse("max_processes", len(seen), limits.max_processes),
-            LimitUse("max_execs", gone_on, limits.max_execs),
-            LimitUse("wall_time", round(time.monotonic() - self._started_s), limits.wall_time_s),
-            LimitUse("cpu_time", measured.get("cpu_time", 0), limits.cpu_time_s),
-            LimitUse("memory", measured.get("memory", 0), limits.memory_bytes),
-            LimitUse("log_size", self._recorder.log.size, self._recorder.budget.maximum),
-        ]
-        return [each for each in used if each.maximum]
+        used: dict[str, tuple[float, float]] = {
+            "max_depth": (max((each.depth for each in seen), default=0), limits.max_depth),
+            "max_processes": (len(seen), limits.max_processes),
+            "max_execs": (gone_on, limits.max_execs),
+            "wall_time": (round(time.monotonic() - self._started_s), limits.wall_time_s),
+            "cpu_time": (measured.get("cpu_time", 0), limits.cpu_time_s),
+            "memory": (measured.get("memory", 0), limits.memory_bytes),
+            "log_size": (self._recorder.log.size, self._recorder.budget.maximum),
+        }
+        return {name: use for name, use in used.items() if use[1]}
 
 
 def _last_first(found: list[procfs.Stat]) -> list[procfs.Stat]:

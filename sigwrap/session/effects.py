@@ -90,6 +90,11 @@ class Fail(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
+def would_fail(error: int) -> Fail:
+    """Return the answer to a call that the kernel would refuse as well."""
+    return Fail(error, Unrecorded.NOTHING_HAPPENS)
+
+
 class Succeed(NamedTuple):
     """Return this value to the caller. The kernel does nothing."""
 
@@ -377,13 +382,6 @@ class SetForeground(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
-class SetLimits(NamedTuple):
-    """Set the target's limits, as judged, from the supervisor. Reply: 0 or an errno."""
-
-    target: SignalTarget
-    unrecorded: Unrecorded | None = None
-
-
 class LetGo(NamedTuple):
     """Wait until sigwrap no longer traces the process, since it can have one tracer only. Reply:
     whether the caller has waited."""
@@ -452,7 +450,6 @@ Effect = (
     | SetOwner
     | SetAsync
     | SetForeground
-    | SetLimits
     | LetGo
     | LookAgain
     | LookUpNames

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.kernel import process as linux_process
 from sigwrap.session.run_end import (
-    AskAgain,
     CommandEnded,
-    FreezeAgain,
+    Do,
     GraceOver,
-    GrantNothing,
     Happening,
-    KillTree,
-    LetRun,
     NoProcessLeft,
     RecordEscalation,
     RecordKillSwitch,
@@ -24,8 +19,6 @@ from sigwrap.session.run_end import (
     SignalBudget,
     Step,
     StopAsking,
-    TerminateCommand,
-    TerminateDescendants,
     Wait,
 )
 
@@ -73,6 +66,7 @@ class Ending:
         self.on(NoProcessLeft())
 
     def _take(self, step: Step) -> None:
+        mediation = self._session.mediation
         match step:
             case RecordLimit(reached=reached):
                 payload = {
@@ -98,25 +92,27 @@ class Ending:
                     "processes": len(self._descendants.alive()),
                 }
                 self._recorder.record("killswitch_activated", self._command_pid, payload)
-            case GrantNothing():
-                self._session.grant_nothing()
+            case Do.GRANT_NOTHING:
+                if mediation is not None:
+                    mediation.performer.grant_nothing()
             case StopAsking(why=why):
                 self._approvals.stop_asking(why)
-            case AskAgain():
+            case Do.ASK_AGAIN:
                 self._approvals.ask_again()
-            case LetRun():
+            case Do.LET_RUN:
                 self._session.freezing.let_run()
-            case FreezeAgain():
+            case Do.FREEZE_AGAIN:
                 self._session.agent_signals.freeze_again()
-            case TerminateCommand():
+            case Do.TERMINATE_COMMAND:
                 linux_process.terminate(self._command_pid)
-            case TerminateDescendants():
+            case Do.TERMINATE_DESCENDANTS:
                 for pid in self._descendants.alive():
                     linux_process.terminate(pid)
             case Wait(seconds=seconds):
                 self._wait(seconds)
-            case KillTree():
-                self._session.stop_forks()
+            case Do.KILL_TREE:
+                if mediation is not None:
+                    mediation.forks.stop()
                 self._kill_tree()
 
     def _wait(self, seconds: float) -> None:
@@ -127,11 +123,11 @@ class Ending:
             if this_one == self._waits:
                 self.on(GraceOver())
 
-        self._loop.call_at(time.monotonic() + seconds, over)
+        self._loop.call_in(seconds, over)
 
     def _kill_tree(self) -> None:
         """Kill in short turns, so that the loop goes on meanwhile."""
         if not self._descendants.run(timeout_s=_SWEEP_S):
-            self._loop.call_at(time.monotonic(), self._kill_tree)
+            self._loop.call_in(0, self._kill_tree)
         elif self._descendants.unkillable:  # the front process also tries, and names them
             self.on(NoProcessLeft())

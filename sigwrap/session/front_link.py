@@ -150,12 +150,12 @@ class FrontLink:
         """Send a signal to the command and the programs that it waits for: to the processes of the
         tree in its process group, and in the foreground of its terminal."""
         below = linux_process.below(os.getpid())
-        groups = {found.pid: found.pgrp for found in below if not found.has_ended}
-        terminal = procfs.terminal(self._command_pid)
-        job = {groups.get(self._command_pid), 0 if terminal is None else terminal[1]}
-        for pid in groups.keys() - self._session.recorded_commands():
-            if groups[pid] in job:
-                linux_process.send(pid, number)
+        alive = {found.pid: found for found in below if not found.has_ended}
+        command, terminal = alive.get(self._command_pid), procfs.terminal(self._command_pid)
+        job = {command and command.pgrp, terminal and terminal[1]}
+        for pid in alive.keys() - self._session.recorded_commands():
+            if alive[pid].pgrp in job:
+                linux_process.send_to_same(alive[pid], number)
 
 
 def _of_sender(sender: Sender) -> Payload:

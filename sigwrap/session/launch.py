@@ -8,7 +8,6 @@ closes the channel; otherwise the channel carries the errno.
 
 from __future__ import annotations
 
-import _thread
 import errno
 import os
 import select
@@ -21,6 +20,7 @@ from sigwrap.errors import DOCTOR, NOT_EXECUTABLE, KernelError, NoInterception, 
 from sigwrap.events import LEFT_TO_ANOTHER
 from sigwrap.kernel import landlock, libc, paths, seccomp
 from sigwrap.kernel import process as linux_process
+from sigwrap.kernel.descriptors import take_descriptor
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.machine import Capability
 from sigwrap.session.settings import Nested, RunSettings
@@ -35,6 +35,7 @@ _KILLABLE_LISTENER = b"K"
 _ANSWERED = b"A"
 _UNANSWERED = b"U"
 _GO = b"G"
+_NUMBER = struct.Struct("<i")  # of the listener's descriptor, or an errno
 _NO_FILE_WALLS = FileWalls(frozenset(), (), by_policy=False)
 
 
@@ -60,7 +61,7 @@ class Launch(NamedTuple):
             data = self.channel.recv(16)
         except ConnectionResetError:  # it was killed before it read the permission
             return None
-        return struct.unpack("<i", data)[0] if len(data) == 4 else None
+        return _NUMBER.unpack(data)[0] if len(data) == 4 else None
 
 
 def launch(
@@ -84,7 +85,7 @@ def launch(
                 become()
             added = {b"SIGWRAP_SESSION": session_id.encode()}
             error = exec_command(program, arguments, inherited, added)
-            channel.sendall(struct.pack("<i", error))
+            channel.sendall(_NUMBER.pack(error))
 
     pid, channel = _fork(child, filtered=True)
     try:
@@ -120,11 +121,12 @@ def _shake_hands(pid: int, channel: socket.socket) -> Launch:
         message, fds, _flags, _address = socket.recv_fds(channel, 512, 1)
         if message[:1] == _NO_LISTENER:
             raise _decode_failure(message)
-        if message not in (_LISTENER, _KILLABLE_LISTENER) or not fds:
+        if message[:1] not in (_LISTENER, _KILLABLE_LISTENER):
             raise NoInterception("the command's process ended before it was ready", 0)
-        os.set_inheritable(fds[0], False)
-        listener = Listener(fds[0])
-        waits_through_signals = message == _KILLABLE_LISTENER
+        fd = fds[0] if fds else _taken(pid, message[1:])
+        os.set_inheritable(fd, False)
+        listener = Listener(fd)
+        waits_through_signals = message[:1] == _KILLABLE_LISTENER
         _answer_probe(listener, pid, waits_through_signals)
         if channel.recv(1) != _ANSWERED:
             raise NoInterception(
@@ -141,6 +143,14 @@ def _shake_hands(pid: int, channel: socket.socket) -> Launch:
     )
 
 
+def _taken(pid: int, number: bytes) -> int:
+    try:
+        return take_descriptor(pid, *_NUMBER.unpack(number))
+    except OSError as refusal:
+        why = f"the seccomp listener cannot be taken: {refusal.strerror}"
+        raise NoInterception(why, refusal.errno or 0) from refusal
+
+
 def _answer_probe(listener: Listener, child: int, waits_through_signals: bool) -> None:
     poll = select.poll()
     poll.register(listener.fd, select.POLLIN)
@@ -155,7 +165,7 @@ def _answer_probe(listener: Listener, child: int, waits_through_signals: bool) -
 
 
 def _decode_failure(message: bytes) -> NoInterception:
-    (code,) = struct.unpack("<i", message[1:5])
+    (code,) = _NUMBER.unpack(message[1:5])
     text, _, hint = message[5:].decode("utf-8", "replace").partition("\0")
     return NoInterception(text, code, hint)
 
@@ -170,9 +180,6 @@ def _enter_filter(walls: Walls, channel: socket.socket) -> None:
     try:
         seccomp.demand_known_calls()
         paths.demand_openat2()
-        sender = _Sender(channel)
-        if Under.DATAGRAM_RULES in walls.filtered:
-            sender.start_unfiltered_thread()
         restricted, allowed, *_ = walls.files or _NO_FILE_WALLS
         if walls.domain or restricted:
             landlock.enter_domain(
@@ -187,51 +194,20 @@ def _enter_filter(walls: Walls, channel: socket.socket) -> None:
             questions=walls.domain,
         )
     except RuntimeError as failure:
-        channel.sendall(_NO_LISTENER + struct.pack("<i", errno.EAGAIN) + f"{failure}\0".encode())
+        channel.sendall(_NO_LISTENER + _NUMBER.pack(errno.EAGAIN) + f"{failure}\0".encode())
         return
     except KernelError as refusal:
         text = f"{refusal.message}\0{refusal.hint}".encode()
-        channel.sendall(_NO_LISTENER + struct.pack("<i", refusal.errno) + text)
+        channel.sendall(_NO_LISTENER + _NUMBER.pack(refusal.errno) + text)
         return
-    sender.send(_KILLABLE_LISTENER if killable else _LISTENER, listener_fd)
+    message = _KILLABLE_LISTENER if killable else _LISTENER
+    if Under.DATAGRAM_RULES in walls.filtered:  # the filter holds up sendmsg
+        channel.sendall(message + _NUMBER.pack(listener_fd))
+    else:
+        socket.send_fds(channel, [message], [listener_fd])
+    is_answered = _is_answered()
     os.close(listener_fd)
-    channel.sendall(_ANSWERED if _is_answered() else _UNANSWERED)
-
-
-class _Sender:
-    """Sends the listener by sendmsg, a call that the filter may hand to the supervisor."""
-
-    def __init__(self, channel: socket.socket) -> None:
-        self._channel = channel
-        self._wanted, self._sent = _thread.allocate_lock(), _thread.allocate_lock()
-        self._words: tuple[bytes, int] = b"", -1
-        self._is_outside = False
-
-    def start_unfiltered_thread(self) -> None:
-        """Send from a thread without the filter, which covers a thread and those it makes later."""
-        self._wanted.acquire()
-        self._sent.acquire()
-        _thread.start_new_thread(self._send_when_wanted, ())
-        self._is_outside = True
-
-    def send(self, message: bytes, fd: int) -> None:
-        self._words = message, fd
-        if self._is_outside:
-            self._wanted.release()
-            self._sent.acquire()
-        else:
-            self._send()
-
-    def _send_when_wanted(self) -> None:
-        self._wanted.acquire()
-        try:
-            self._send()
-        finally:
-            self._sent.release()
-
-    def _send(self) -> None:
-        message, fd = self._words
-        socket.send_fds(self._channel, [message], [fd])
+    channel.sendall(_ANSWERED if is_answered else _UNANSWERED)
 
 
 def _is_answered() -> bool:

@@ -1,9 +1,13 @@
-""""""
+"""The processes of a session: parents, depths, and the relation of a target to its sender."""
 
 from __future__ import annotations
 
-from sigwrap.bare import NamedTuple
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.policy.judge.request import TargetType, with_implied
+from sigwrap.text import masked_text
+
+if TYPE_CHECKING:
+    from sigwrap.control.forks import Headcount
 
 Types = frozenset[TargetType]
 Image = tuple[int, ...]  # addresses of code, stack and heap; empty if it cannot be read
@@ -12,6 +16,7 @@ File = tuple[int, ...]  # its inode, device and mount
 _RELATIONS_KEPT = 32
 _IMAGES_KEPT = 10_000  # about 6 MB
 _HAS_RUN = ("",)
+_WORDS_KEPT, _WORD_CHARACTERS = 16, 200
 
 
 class Family:
@@ -21,35 +26,12 @@ class Family:
     ran another file has left the family for good, even if it runs the first file again.
     """
 
-    __slots__ = ("program",)
-
     def __init__(self, program: File | None = None) -> None:
         self.program = program  # None if it is unknown
 
 
 class Process:
     """A process of the tree, from when it was first seen until its end."""
-
-    __slots__ = (
-        "argv",
-        "children",
-        "comm",
-        "comm_is_current",
-        "depth",
-        "execs",
-        "family",
-        "has_ended",
-        "image",
-        "known_children",
-        "parent",
-        "pid",
-        "pid_namespace",
-        "ppid",
-        "relations",
-        "start_time",
-        "stub_attempts",
-        "stub_of",
-    )
 
     def __init__(
         self,
@@ -120,6 +102,17 @@ class Process:
                 return True
             above = above.parent
         return False
+
+
+def cut_words(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what is kept of a process's arguments while it lives.
+
+    A secret in a long word is masked before the cut, because half of it would not be found.
+    """
+    return tuple(
+        word if len(word) <= _WORD_CHARACTERS else f"{masked_text(word)[:_WORD_CHARACTERS]}…"
+        for word in argv[:_WORDS_KEPT]
+    )
 
 
 class Images:
@@ -250,7 +243,7 @@ def _types_inside(sender: Process, target: Process, command: Process | None) -> 
         found.append(TargetType.ANCESTORS)
     elif target.parent is not None and target.parent is sender.parent:
         found.append(TargetType.SIBLINGS)
-    return _with_implied(tuple(found))
+    return with_implied(found)
 
 
 def types_outside(*, is_system: bool, same_user: bool) -> Types:
@@ -259,50 +252,11 @@ def types_outside(*, is_system: bool, same_user: bool) -> Types:
     return _USER if same_user else _EXTERNAL
 
 
-_known: dict[tuple[TargetType, ...], Types] = {}
-
-
-def _with_implied(types: tuple[TargetType, ...]) -> Types:
-    if types not in _known:
-        _known[types] = with_implied(types)
-    return _known[types]
-
-
 _SELF = with_implied({TargetType.SELF})
 _SYSTEM = with_implied({TargetType.SYSTEM})
 _USER = with_implied({TargetType.USER})
 _EXTERNAL = with_implied({TargetType.EXTERNAL})
 SIGWRAP_ITSELF = with_implied({TargetType.PARENT})
-
-
-# An upper bound on the number of processes, to avoid most counts.
-
-_REST = 10  # a count that took 5 ms and found no room is not repeated for 50 ms
-
-
-class Headcount:
-    """Between two counts the bound only rises, by what was added. Ended processes are noticed only
-    at the next count, when there seems to be no room left."""
-
-    __slots__ = ("_rests_until_s", "at_most")
-
-    def __init__(self, already: int = 0) -> None:
-        self.at_most = already
-        self._rests_until_s = 0.0
-
-    def has_room(self, maximum: int) -> bool:
-        return self.at_most < maximum
-
-    def is_worth_a_count(self, now_s: float) -> bool:
-        return now_s >= self._rests_until_s
-
-    def counted(self, number: int, maximum: int, *, started_s: float, ended_s: float) -> None:
-        self.at_most = number
-        if number >= maximum:
-            self._rests_until_s = ended_s + _REST * (ended_s - started_s)
-
-    def add(self) -> None:
-        self.at_most += 1
 
 
 # Facts that several mediators share.

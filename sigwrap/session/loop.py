@@ -1,4 +1,4 @@
-""""""
+"""One thread's loop of descriptors and deadlines, and workers for what may block."""
 
 from __future__ import annotations
 
@@ -29,49 +29,50 @@ class Loop:
         self.poll = select.epoll()
         self._handlers: dict[int, Handler] = {}
         self.ends = select.epoll()  # processes' pidfds, which may be asked for by themselves
-        self._end_handlers: dict[int, Handler] = {}
+        self._end_handlers: dict[int, tuple[Callable[..., None], tuple[Any, ...]]] = {}
         self.watch(self.ends.fileno(), self._take_ends)
         self._last_fd = -1
-        self._deadlines: list[tuple[float, int, Callable[[], None]]] = []
+        self._deadlines: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = itertools.count()
 
     def watch(
         self, fd: int, handler: Handler, events: int = select.EPOLLIN, *, last: bool = False
     ) -> None:
-        """OSError where a user's watches are used up: nothing is watched then."""
+        """Raise OSError if the user's watches are used up: nothing is watched then."""
         self.poll.register(fd, events)
         self._handlers[fd] = handler
         if last:
             self._last_fd = fd
 
     def change(self, fd: int, events: int) -> None:
-        """Of what is watched: that needs no other watch."""
+        """Watch the descriptor for other events, which needs no other watch."""
         self.poll.modify(fd, events)
 
     def unwatch(self, fd: int) -> None:
-        """Before `fd` is closed: its number may be another descriptor's in the same turn."""
+        """Forget `fd` before it is closed: another descriptor may get its number in this turn."""
         if self._handlers.pop(fd, None) is not None:
             self.poll.unregister(fd)
         if fd == self._last_fd:
             self._last_fd = -1
 
-    def watch_end(self, pidfd: int, handler: Handler) -> None:
-        """OSError like watch."""
+    def watch_end(self, pidfd: int, call: Callable[..., None], *words: Any) -> None:
+        """Call at the end of a process. Raises OSError like `watch`."""
         self.ends.register(pidfd, select.EPOLLIN | select.EPOLLET)
-        self._end_handlers[pidfd] = handler
+        self._end_handlers[pidfd] = call, words
 
-    def watches_end(self, pidfd: int, handler: Handler) -> None:
-        """Who is in `ends` already."""
-        self._end_handlers[pidfd] = handler
+    def watches_end(self, pidfd: int, call: Callable[..., None], *words: Any) -> None:
+        """Call at the end of a process that the extension has put into `ends`."""
+        self._end_handlers[pidfd] = call, words
 
     def unwatch_end(self, pidfd: int) -> None:
-        """Before it is closed."""
+        """Forget it, before it is closed."""
         if self._end_handlers.pop(pidfd, None) is not None:
             self.ends.unregister(pidfd)
 
     def on_end(self, pidfd: int) -> None:
         if pidfd in self._end_handlers:
-            self._end_handlers[pidfd](select.EPOLLIN)
+            call, words = self._end_handlers[pidfd]
+            call(*words)
 
     def _take_ends(self, _happened: int) -> None:
         while ended := self.ends.poll(0, _MAX_EVENTS):
@@ -82,12 +83,16 @@ class Loop:
     def next_deadline_s(self) -> float | None:
         return self._deadlines[0][0] if self._deadlines else None
 
-    def call_at(self, deadline_s: float, call: Callable[[], None]) -> None:
-        """`deadline_s` on the monotonic clock."""
-        heapq.heappush(self._deadlines, (deadline_s, next(self._order), call))
+    def call_at(self, deadline_s: float, call: Callable[..., None], *words: Any) -> None:
+        """Call at `deadline_s` on the monotonic clock."""
+        heapq.heappush(self._deadlines, (deadline_s, next(self._order), call, words))
+
+    def call_in(self, seconds: float, call: Callable[..., None], *words: Any) -> None:
+        """Call after so many seconds; after 0, at the end of this turn."""
+        self.call_at(time.monotonic() + seconds, call, *words)
 
     def turn(self, idle_s: float | None) -> bool:
-        """False where nothing happened for `idle_s`."""
+        """Handle what is ready. Return False if nothing happened for `idle_s`."""
         events = self.poll.poll(self._timeout_s(idle_s), _MAX_EVENTS)
         last = 0
         for fd, happened in events:
@@ -110,7 +115,8 @@ class Loop:
     def _call_what_is_due(self) -> None:
         now = time.monotonic()
         while self._deadlines and self._deadlines[0][0] <= now:
-            heapq.heappop(self._deadlines)[2]()
+            _, _, call, words = heapq.heappop(self._deadlines)
+            call(*words)
 
 
 # Threads for work that may block: reads of files and memory that another process serves.
@@ -156,18 +162,6 @@ _MOST_THREADS = {
 
 
 class _Job:
-    __slots__ = (
-        "drop",
-        "is_begun",
-        "is_over",
-        "keeps_thread",
-        "lane",
-        "outcome",
-        "over",
-        "then",
-        "work",
-    )
-
     def __init__(
         self,
         work: Callable[[], Any],
@@ -206,7 +200,7 @@ class WorkerPool:
         then: Callable[[Outcome], None],
         *,
         lane: Lane = Lane.REQUESTS,
-        deadline_s: float | None = DEADLINE_S,
+        deadline_s: float = DEADLINE_S,
         drop: Callable[[Any], None] | None = None,
         over: Callable[[], None] | None = None,
         keeps_thread: bool = True,
@@ -219,12 +213,10 @@ class WorkerPool:
         """
         job = _Job(work, then, lane, drop, over, keeps_thread=keeps_thread)
         self._waiting[lane].append(job)
-        if deadline_s is not None:
-            due_s = deadline_s
-            self._loop.call_at(time.monotonic() + due_s, lambda: self._give_up(job, due_s))
+        self._loop.call_in(deadline_s, self._give_up, job, deadline_s)
         self._begin(lane)
         if not self._threads:  # none can be started, and so none will be free later
-            self._loop.call_at(time.monotonic(), lambda: self._give_up(job, 0.0))
+            self._loop.call_in(0, self._give_up, job, 0.0)
 
     def delays_exit(self) -> bool:
         """Whether threads are at work that this process may not end before. A lookup of a host name

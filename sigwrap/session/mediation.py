@@ -13,9 +13,10 @@ from sigwrap.control.forks import Forks
 from sigwrap.errors import KernelError
 from sigwrap.exec.handler import Execs
 from sigwrap.exec.repeated import RepeatedExecs, may_repeat
-from sigwrap.files.handler import Files, RefusedFiles
+from sigwrap.files.audit import Files
 from sigwrap.files.judge import Refusals
-from sigwrap.kernel import procfs, ptrace
+from sigwrap.files.refused import RefusedFiles
+from sigwrap.kernel import procfs, ptrace, signals
 from sigwrap.kernel.ptrace import Gone
 from sigwrap.kernel.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.record.recordings import Recordings
@@ -28,7 +29,6 @@ from sigwrap.signal.handler import Signals
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:
-    from sigwrap.session.perform import Performer, Request
     from sigwrap.session.session import Session
 
 
@@ -107,7 +107,7 @@ class Mediation:
         """Forget the process. `status`: its exit status; None after a signal, or if unknown."""
         if self.refused is not None:
             self.refused.ended(process, status)
-        self.recordings.forget(process)
+        self.recordings.expected.pop(process, None)
         self.performer.process_ended(process)
 
     def close(self) -> None:
@@ -165,7 +165,9 @@ class Restarts:
         if pid not in self._traced_until_s:
             if pid in self._left_to_others:
                 return
-            if not procfs.is_alone_and_catches(pid, signal.SIGCHLD) or not _seize(pid):
+            if procfs.numbers(pid, "Threads") != [1]:
+                return
+            if not signals.is_in(pid, signal.SIGCHLD, b"SigCgt") or not _seize(pid):
                 return
             self._look_later()
         self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S
@@ -222,12 +224,12 @@ class Restarts:
         for request, reply in waiting:
             self._performer.wake_at(now_s + others_wait_s, request, reply)
         self._left_to_others.add(pid)
-        self._loop.call_at(now_s + _LEFT_TO_OTHERS_S, lambda: self._left_to_others.discard(pid))
+        self._loop.call_in(_LEFT_TO_OTHERS_S, self._left_to_others.discard, pid)
 
     def _look_later(self) -> None:
         if not self._looks:
             self._looks = True
-            self._loop.call_at(time.monotonic() + _LOOKS_EVERY_S, self._look)
+            self._loop.call_in(_LOOKS_EVERY_S, self._look)
 
     def _look(self) -> None:
         now_s = time.monotonic()

@@ -5,8 +5,9 @@ and with it the call, unless the mediator names an exception (session/effects.py
 mediator that raises denies its own request, with an event. However it ends, what the request holds
 is let go.
 
-An effect that has to wait pauses its mediator. A descriptor, a timer, a worker, an approval or a
-stop then resumes it, by `resume` or `wake`.
+The handler of an effect returns the reply, or PAUSED, or InWorker. After PAUSED, a descriptor, a
+timer, an approval or a stop gives the reply later, by `resume` or `wake`. After InWorker, a worker
+carries the effect out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sigwrap.approve.questions import DENIED, TO_AN_AGENT, Answer
 from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple, Protocol
 from sigwrap.errors import InternalError
 from sigwrap.events import EVENT_TYPES
-from sigwrap.kernel import procfs, terminals
+from sigwrap.kernel import signals, terminals
 from sigwrap.kernel.paths import MayWait
 from sigwrap.kernel.ptrace import ERESTARTNOINTR
 from sigwrap.kernel.seccomp import ListenerBroken, Notification
@@ -111,8 +112,8 @@ class Family(Protocol):
         """Close what was read for a request that is over."""
 
 
-class Holdings(Protocol):
-    """What a request holds until its mediator ends."""
+class NoHoldings:
+    """What a request holds until its mediator ends: here, nothing."""
 
     def failed(self) -> None:
         """Note that the kernel was told to fail the call."""
@@ -121,42 +122,11 @@ class Holdings(Protocol):
         """Let everything go."""
 
 
-class NoHoldings:
-    """The holdings of a request that holds nothing."""
-
-    __slots__ = ()
-
-    def failed(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
 NO_HOLDINGS = NoHoldings()
 
 
 class Request:
     """A request, from its notification to the end of its mediator."""
-
-    __slots__ = (
-        "evaluation_us",
-        "event_failed",
-        "family",
-        "holdings",
-        "id",
-        "is_answered",
-        "is_checked",
-        "is_over",
-        "is_recorded",
-        "notification",
-        "process",
-        "recorded",
-        "started_ns",
-        "steps",
-        "syscall",
-        "tid",
-    )
 
     def __init__(
         self,
@@ -166,7 +136,7 @@ class Request:
         steps: Steps,
         *,
         family: Family | None = None,
-        holdings: Any = NO_HOLDINGS,  # Holdings; its family's handlers know more of it
+        holdings: Any = NO_HOLDINGS,  # its family's handlers know more of it
     ) -> None:
         self.id = notification.id
         self.tid = notification.tid
@@ -186,19 +156,12 @@ class Request:
         self.is_over = False
 
 
-class _Paused:
-    pass
-
-
-PAUSED = _Paused()  # a handler returns it if the reply comes later, by `resume`
+PAUSED = object()
 
 
 class InWorker(NamedTuple):
-    """A handler returns it if a worker has to carry out the effect.
-
-    The worker calls `work`, then the loop calls `then` for the reply. If the request is over by
-    then, `drop` gets the result instead.
-    """
+    """A worker calls `work`, then the loop calls `then` for the reply. If the request is over by
+    then, `drop` gets the result instead."""
 
     work: Callable[[], Any]
     then: Callable[[Outcome], object]
@@ -221,7 +184,7 @@ class Performer:
         self._asking: dict[Request, str] = {}  # -> the id of the approval that it waits for
         self._handlers: dict[type, Handler] = {
             Record: self._record,
-            RecordRepeated: self._record_repeated,
+            RecordRepeated: self._record,
             Continue: self._continue,
             Fail: self._fail,
             Succeed: self._succeed,
@@ -256,7 +219,7 @@ class Performer:
         if is_written:
             request.steps.send(None)
         else:
-            self._finish(request)
+            self.finish(request)
 
     def begin(self, request: Request) -> None:
         if self._grants_nothing:
@@ -270,7 +233,10 @@ class Performer:
 
     def resume(self, request: Request, reply: object) -> None:
         """Give a paused mediator the reply that it waits for."""
-        self._go_on(request, lambda: reply)
+        if self._is_refused(request):
+            self.finish(request)
+        elif not request.is_over:
+            self._perform(request, reply)
 
     def wake(self, request: Request, reply: object = None) -> None:
         """Resume a request whose call waits in the kernel: its caller may have ended meanwhile."""
@@ -279,28 +245,17 @@ class Performer:
 
     def wake_at(self, deadline_s: float, request: Request, reply: object) -> object:
         """Wake the request later, and return PAUSED for its handler."""
-        self._loop.call_at(deadline_s, lambda: self.wake(request, reply))
+        self._loop.call_at(deadline_s, self.wake, request, reply)
         return PAUSED
-
-    def _go_on(self, request: Request, reply: Callable[[], object]) -> None:
-        if self._is_refused(request):
-            self._finish(request)
-        elif not request.is_over:
-            self._perform(request, reply)
 
     def _is_refused(self, request: Request) -> bool:
         return self._grants_nothing and not request.is_answered
-
-    def drop(self, request: Request) -> None:
-        """End a request whose caller is gone, or whose call comes again as a new request."""
-        if not request.is_over:
-            self._finish(request)
 
     def broke(self, request: Request, bug: Exception) -> None:
         """End a request for a bug of sigwrap's own in what its mediator waits for."""
         if not request.is_over:
             self._report(request, bug)
-            self._finish(request)
+            self.finish(request)
 
     def process_ended(self, process: Process) -> None:
         self._repeats.process_ended(process)
@@ -313,12 +268,16 @@ class Performer:
 
     # From one effect to the next
 
-    def _perform(self, request: Request, first_reply: Callable[[], object] | None) -> None:
+    def _perform(
+        self, request: Request, reply: object, then: Callable[[Any], object] | None = None
+    ) -> None:
+        """`then` makes the first reply of `reply`."""
         steps, handlers = request.steps, self._handlers
         try:
-            reply = None if first_reply is None else first_reply()
+            if then is not None:
+                reply = then(reply)
             while reply is not PAUSED:
-                if type(reply) is InWorker:
+                if isinstance(reply, InWorker):
                     self._have_done(request, reply)
                     return
                 effect = steps.send(reply)
@@ -333,13 +292,14 @@ class Performer:
         except CallerGone:
             pass
         except ListenerBroken:
-            self._finish(request)
+            self.finish(request)
             raise
         except Exception as bug:
             self._report(request, bug)
-        self._finish(request)
+        self.finish(request)
 
-    def _finish(self, request: Request) -> None:
+    def finish(self, request: Request) -> None:
+        """End a request: its mediator is done, its caller is gone, or its call comes again."""
         if request.is_over:
             return
         request.is_over = True
@@ -365,9 +325,9 @@ class Performer:
     def _have_done(self, request: Request, job: InWorker) -> None:
         def finished(outcome: Outcome) -> None:
             if self._is_refused(request):
-                self._finish(request)
+                self.finish(request)
             if not request.is_over:
-                self._perform(request, lambda: job.then(outcome))
+                self._perform(request, outcome, job.then)
             elif job.drop is not None and isinstance(outcome, Done):
                 job.drop(outcome.value)
 
@@ -413,26 +373,24 @@ class Performer:
         request.is_checked = False
         self.check(request)
 
-    def _record(self, request: Request, effect: Record) -> Logged:
+    def _record(self, request: Request, effect: Record | RecordRepeated) -> Logged:
         self.check(request)
-        event, payload, escalation = effect
+        event, payload, pid = effect.event, effect.payload, request.process.pid
         if event in _TIMED:
             payload["evaluation_us"] = request.evaluation_us
-        is_written = self._recorder.record(event, request.process.pid, payload)
-        request.recorded = effect
-        if escalation is not None:  # also where the log is full: that must not be a way out
-            self._session.watchers.on_escalation(escalation)
-        return _noted(request, Logged.WRITTEN if is_written else Logged.FAILED)
-
-    def _record_repeated(self, request: Request, effect: RecordRepeated) -> Logged:
-        self.check(request)
-        event, payload, key, within_s, escalation = effect
-        if event in _TIMED:
-            payload["evaluation_us"] = request.evaluation_us
-        logged = self._repeats.record(event, request.process.pid, payload, key, within_s)
-        if escalation is not None:
-            self._session.watchers.on_escalation(escalation)
-        return _noted(request, logged)
+        if isinstance(effect, RecordRepeated):
+            logged = self._repeats.record(event, pid, payload, effect.key, effect.within_s)
+        else:
+            is_written = self._recorder.record(event, pid, payload)
+            logged = Logged.WRITTEN if is_written else Logged.FAILED
+            request.recorded = effect
+        if effect.escalation is not None:  # also if the log is full: that must not be a way out
+            self._session.watchers.on_escalation(effect.escalation)
+        if logged:
+            request.is_recorded = True
+        else:
+            request.event_failed = True
+        return logged
 
     def demand_event(self, request: Request, effect: Effect, unrecorded: Unrecorded | None) -> None:
         """Raises InternalError where `effect` must not take place for want of an event."""
@@ -448,47 +406,41 @@ class Performer:
     # Answers
 
     def _continue(self, request: Request, effect: Continue) -> None:
-        self.demand_event(request, effect, effect.unrecorded)
-        self._mark_answered(request)
-        self._listener.resume(request.id)
+        self.let_go_on(request, effect, effect.unrecorded)
 
     def _fail(self, request: Request, effect: Fail) -> None:
         self.demand_event(request, effect, effect.unrecorded)
-        self._mark_answered(request)
+        self.mark_answered(request)
         self._listener.fail(request.id, effect.errno)
         request.holdings.failed()
 
     def _succeed(self, request: Request, effect: Succeed) -> None:
         self.demand_event(request, effect, effect.unrecorded)
-        self._mark_answered(request)
+        self.mark_answered(request)
         self._listener.succeed(request.id, effect.value)
 
     def let_go_on(
         self,
         request: Request,
-        effect: VerifyThenContinue | ContinueWatched | ContinueFork | ContinueToChildren,
+        effect: Continue | VerifyThenContinue | ContinueWatched | ContinueFork | ContinueToChildren,
         unrecorded: Unrecorded | None = None,
     ) -> None:
         """Let the kernel go on with the call: for handlers that do more than answer."""
         self.demand_event(request, effect, unrecorded)
-        self._mark_answered(request)
+        self.mark_answered(request)
         self._listener.resume(request.id)
 
     def restart(self, request: Request, effect: Effect, restarting_errno: int) -> None:
         """Have the kernel make the call again, which then is a new notification."""
         self.demand_event(request, effect, None)
-        self._mark_answered(request)
+        self.mark_answered(request)
         self._listener.fail(request.id, restarting_errno)
-
-    def answered_with_descriptor(self, request: Request) -> None:
-        """Note that the caller has its answer: a descriptor that the kernel put there."""
-        self._mark_answered(request)
 
     def came_back(self, request: Request, notification_id: int) -> None:
         request.id = notification_id
         request.is_answered = False
 
-    def _mark_answered(self, request: Request) -> None:
+    def mark_answered(self, request: Request) -> None:
         if request.is_answered:
             raise InternalError("a request is answered once")
         request.is_answered = True
@@ -498,35 +450,12 @@ class Performer:
     def _tell(self, request: Request, effect: Tell) -> object:
         """Write the line before the answer, so that it comes before the caller's own."""
         self.check(request)
-
-        def told(_outcome: Outcome) -> None:
-            if not request.is_over:
-                self.resume(request, None)
-
         advice = TO_AN_AGENT if effect.text.startswith(DENIED) else ""
-        written = self._write(request.process, effect.text, told, off_terminals=advice)
+        line = terminals.Line(request.process.pid, printable(effect.text), off_terminals=advice)
+        written = self.write(line, lambda _outcome: self.resume(request, None))
         if request.is_answered:  # the caller is killed next, and its parent goes on
             written.acquire(timeout=_WRITTEN_WITHIN_S)
         return PAUSED
-
-    def _write(
-        self,
-        caller: Process,
-        text: str,
-        then: Callable[[Outcome], None],
-        *,
-        off_terminals: str = "",
-        spares_screens: bool = False,
-        spares_ours: bool = False,
-    ) -> _thread.LockType:
-        line = terminals.Line(
-            caller.pid,
-            printable(text),
-            off_terminals=off_terminals,
-            spares_screens=spares_screens,
-            spares_ours=spares_ours,
-        )
-        return self.write(line, then)
 
     def write(self, line: terminals.Line, then: Callable[[Outcome], None]) -> _thread.LockType:
         """Have a worker write the line. Return a lock that is free once it is written. A line that
@@ -565,34 +494,34 @@ class Performer:
         if effect.notice:
             how = self._approvals.how_to_answer(approval_id)
             text = f"sigwrap: request {approval_id}: {effect.notice}; {how}"
-            self._write(
-                request.process,
-                text,
-                lambda _outcome: None,
+            line = terminals.Line(
+                request.process.pid,
+                printable(text),
                 spares_screens=True,
                 spares_ours=self._approvals.are_on_terminal,
             )
+            self.write(line, lambda _outcome: None)
         return PAUSED
 
     def _answered(self, request: Request, answer: Answer) -> None:
         del self._asking[request]
         if answer.reason == "withdrawn":
-            self._finish(request)
+            self.finish(request)
             return
         request.is_checked = False  # the caller may have ended while it waited
         self.resume(request, answer)
 
     def _look_after_callers_later(self) -> None:
-        self._loop.call_at(time.monotonic() + _LOOK_AFTER_CALLERS_S, self._look_after_callers)
+        self._loop.call_in(_LOOK_AFTER_CALLERS_S, self._look_after_callers)
 
     def _look_after_callers(self) -> None:
         """Withdraw the requests of threads that have ended, and let the others end that have to: a
         signal that dumps core, such as SIGQUIT, does not end the wait of a call."""
         for request, approval_id in tuple(self._asking.items()):
-            dumps_core = procfs.is_about_to_dump_core(request.tid)
+            dumps_core = signals.is_about_to_dump_core(request.tid)
             is_waiting = self._listener.is_waiting(request.id)
             if is_waiting and dumps_core:
-                self._mark_answered(request)
+                self.mark_answered(request)
                 self._listener.fail(request.id, ERESTARTNOINTR)
                 request.holdings.failed()
             if dumps_core or not is_waiting:
@@ -602,11 +531,3 @@ class Performer:
 
     def _on_end_run(self, request: Request, effect: EndRun) -> None:
         self._session.ending.on(effect.reason)
-
-
-def _noted(request: Request, logged: Logged) -> Logged:
-    if logged:
-        request.is_recorded = True
-    else:
-        request.event_failed = True
-    return logged

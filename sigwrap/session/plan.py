@@ -14,7 +14,7 @@ from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.control import killswitch
 from sigwrap.errors import UsageError
 from sigwrap.events import Payload
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from sigwrap.log.folder import default_store
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import KILLSWITCH_URL
@@ -29,7 +29,7 @@ from sigwrap.text import masked, printable, shell_words, shortened
 
 if TYPE_CHECKING:
     from sigwrap.control.remote_switch import RemoteSwitch
-    from sigwrap.control.usage_watch import Usage
+    from sigwrap.control.usage_limits import Usage
     from sigwrap.join.joins import Joins
     from sigwrap.network.handler import Network
 
@@ -73,7 +73,7 @@ def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tel
         joins = joined.Joins(settings, tell)
     usage: type[Usage] | None = None
     if policy.limits.cpu_time_s or policy.limits.memory_bytes:
-        from sigwrap.control import usage_watch as usage_module
+        from sigwrap.control import usage_limits as usage_module
 
         usage = usage_module.Usage
     network: type[Network] | None = None
@@ -173,9 +173,9 @@ def _with_variables(inherited: Inherited, preset: Preset) -> Inherited:
 def _running_daemons(preset: Preset) -> list[_Daemon]:
     """Find the agent's daemons that run as the same user."""
     found = []
-    for pid in proc_files.all_pids() if preset.daemons else ():
+    for pid in procfs.all_pids() if preset.daemons else ():
         try:
-            if proc_files.file_status(f"/proc/{pid}").st_uid != os.geteuid():
+            if procfs.file_status(f"/proc/{pid}").st_uid != os.geteuid():
                 continue
         except OSError:
             continue  # it has ended

@@ -126,7 +126,7 @@ class Processes:
         if found.pidfd < 0:
             self._unwatched.add(found.pid)
         else:
-            self._loop.watches_end(found.pidfd, lambda _: self._ended(found.pidfd, process))
+            self._loop.watches_end(found.pidfd, self._ended, found.pidfd, process)
         self.by_pid[found.pid] = process
         if parent is not None:
             parent.known_children += 1
@@ -180,7 +180,7 @@ class Processes:
 
     def _watch(self, pidfd: int, process: Process) -> bool:
         try:
-            self._loop.watch_end(pidfd, lambda _: self._ended(pidfd, process))
+            self._loop.watch_end(pidfd, self._ended, pidfd, process)
         except OSError:
             os.close(pidfd)
             return False
@@ -278,6 +278,13 @@ class Processes:
         process.ended()
 
 
+def refresh_comm(process: Process) -> None:
+    """Read the name again after an exec."""
+    if not process.comm_is_current:
+        process.comm = procfs.comm(process.pid) or process.comm
+        process.comm_is_current = True
+
+
 # Decide which exec may go on: one for each process, and none while the session is frozen.
 
 
@@ -289,6 +296,7 @@ class Turns:
         self._busy: set[int] = set()  # pids of processes with an exec
         self._behind: dict[int, deque[tuple[Request, object]]] = {}  # by these pids; with a reply
         self._in_flight: set[object] = set()
+        self.is_end_awaited = False  # an agent signal waits for those in flight
 
     def wait(self, request: Request, _effect: Turn) -> object:
         """Wait for the request's turn. The reply to Turn: PAUSED until then."""
@@ -355,5 +363,5 @@ class Turns:
     def ended(self, exec_: object) -> None:
         if exec_ in self._in_flight:
             self._in_flight.remove(exec_)
-            if not self._in_flight:
+            if self.is_end_awaited and not self._in_flight:
                 self._session.agent_signals.no_exec_in_flight()

@@ -1,4 +1,4 @@
-""""""
+"""Write the log: every event, repeated events as counts, and nothing beyond its size limit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Recorder:
         self._session = session
 
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
-        if self._session is not None:
+        if self._session is not None and type_name in self._session.watchers.watched:
             self._session.watchers.on_event(type_name, payload)
         if self.log.size >= self.budget.next_mark and not self._has_room(type_name):
             self.unrecorded += 1
@@ -168,8 +168,6 @@ Key = tuple[object, ...]  # its first element is the process, if one did it
 
 
 class _Repeated:
-    __slots__ = ("event", "further", "payload", "pid")
-
     def __init__(self, event: str, pid: int, payload: Payload) -> None:
         self.event = event
         self.pid = pid
@@ -198,7 +196,7 @@ class Repeats:
             if self._running.get(key) is first:  # its process has not ended since
                 self._sum_up(key)
 
-        self._loop.call_at(time.monotonic() + within_s, over)
+        self._loop.call_in(within_s, over)
         return Logged.WRITTEN
 
     def process_ended(self, process: Process) -> None:

@@ -11,7 +11,7 @@ from sigwrap import errors
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.errors import StoreError
 from sigwrap.exec.asked import cwd_of
-from sigwrap.files.handler import make_missing, remove_unused
+from sigwrap.files.tree import make_missing, remove_unused
 from sigwrap.front.messages import Channel, CommandStarted
 from sigwrap.kernel import libc, limits, memory
 from sigwrap.kernel.descriptors import release_inherited
@@ -22,10 +22,9 @@ from sigwrap.log.codec import key_from_environment
 from sigwrap.log.writer import SessionLog
 from sigwrap.outcomes import Counts
 from sigwrap.policy.judge.recorded import JUDGEMENT
-from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES, Limits
+from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES
 from sigwrap.session.launch import (
     NOT_TRACED,
-    Launch,
     Tell,
     capabilities_of,
     is_of_the_machine,
@@ -38,7 +37,7 @@ from sigwrap.session.recorder import LogBudget, Recorder
 from sigwrap.session.run_end import RunEnd
 from sigwrap.session.session import Facts, Session
 from sigwrap.session.settings import AGENTS, RunSettings
-from sigwrap.session.walls import Walls, walls_of
+from sigwrap.session.walls import walls_of
 from sigwrap.start import own_code, own_files
 from sigwrap.start.command import HostEnvironment, Inherited, find_program
 from sigwrap.text import first_of, masked, masked_text
@@ -119,30 +118,20 @@ def _run(
     handed_on = inherited._replace(environment=environment.given)
     become = None if joins is None else lambda: joins.serve(session_id, handed_on)
     launched = launch(program, settings.command, session_id, handed_on, walls, become)
+    facts = Facts(settings, plan, launched, walls, environment, front_pid, waited_for_pid)
     usage = None
     try:
         missing = missing_interception(launched, settings, inherited, tell) + plan.without
         for each in walls.told if launched.listener is not None else ():
             tell(each)
-        missing += gaps(launched, walls, shown_by=shown_by)
+        missing += _gaps(facts, shown_by)
         if plan.usage is not None:
             usage = plan.usage(policy.limits, launched.pid, session_id)
             missing += usage.without
         if plan.remote_switch is not None:
             missing += plan.remote_switch.gaps
             plan.remote_switch.start_thread()
-        recorder = open_log(
-            session_id,
-            settings,
-            plan,
-            inherited,
-            launched,
-            walls,
-            environment,
-            daemons_outside=daemons_outside,
-            missing=missing,
-            tell=tell,
-        )
+        recorder = _open_log(facts, session_id, inherited, daemons_outside, missing, tell)
     except BaseException:
         os.kill(launched.pid, signal.SIGKILL)
         os.waitpid(launched.pid, 0)
@@ -159,7 +148,6 @@ def _run(
     lines = OwnLines(tell)
     if joins is None:  # the loop reports to joined commands, each through its own socket
         recorder.tell = lines.tell
-    facts = Facts(settings, plan, launched, walls, environment, front_pid, waited_for_pid)
     session = Session(facts, recorder=recorder, front=front, usage=usage)
     ended = session.run()
     lines.flush()
@@ -169,7 +157,7 @@ def _run(
     note_changes(recorder, tell)
     session.watchers.send_what_is_due()
     is_sealed = seal(recorder, ended, duration_s, tell)
-    tell_why(ended, plan, program, told_of_denial=session.told_of_denial, tell=tell)
+    tell_why(ended, plan, program, tell)
     if joins is not None:
         joins.end(ended.exit_status if is_sealed else errors.REFUSED)
     return Ended(
@@ -226,10 +214,13 @@ def new_session_id() -> str:
     return time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
 
 
-def gaps(launched: Launch, walls: Walls, *, shown_by: int) -> list[str]:
+def _gaps(facts: Facts, shown_by: int) -> list[str]:
     """`shown_by`: the process whose environment still has the removed variables, or 0."""
-    found = [] if launched.listener is None else [*walls.without]
-    if shown_by and not _is_unreadable(launched, walls):
+    walls, is_filtered = facts.walls, facts.launched.listener is not None
+    found = [*walls.without] if is_filtered else []
+    # Root reads it past Landlock.
+    is_unreadable = walls.domain and is_filtered and os.geteuid() != 0
+    if shown_by and not is_unreadable:
         found.append(f"environment: removed variables stay readable in /proc/{shown_by}/environ")
     if limited := ", ".join(limits.not_lifted()):
         found.append(f"sigwrap's own limits: {limited}")
@@ -238,23 +229,21 @@ def gaps(launched: Launch, walls: Walls, *, shown_by: int) -> list[str]:
     return found
 
 
-def open_log(
+def _open_log(
+    facts: Facts,
     session_id: str,
-    settings: RunSettings,
-    plan: Plan,
     inherited: Inherited,
-    launched: Launch,
-    walls: Walls,
-    environment: HostEnvironment,
-    *,
     daemons_outside: list[str],
     missing: list[str],
     tell: Tell,
 ) -> Recorder:
+    settings, plan, launched = facts.settings, facts.plan, facts.launched
     policy = plan.engine.policy
     key = key_from_environment(inherited.environment)
     log = SessionLog.create(plan.store, session_id, key=key, durable=settings.durable)
-    recorder = Recorder(log, tell, _log_budget(settings, policy.limits))
+    size = settings.log_size_bytes or policy.limits.log_size_bytes or DEFAULT_LOG_SIZE_BYTES
+    budget = LogBudget(size, ends_run=policy.limits.at_log_size != "deny")
+    recorder = Recorder(log, tell, budget)
     if limited := ", ".join(limits.not_lifted()):
         tell(f"{limited} {limits.LIMIT_US_TOO}")
     system = os.uname()
@@ -273,10 +262,10 @@ def open_log(
         "kernel": system.release,
         "machine": system.machine,
         "grace_s": settings.grace_s,
-        "capabilities": capabilities_of(launched, walls),
+        "capabilities": capabilities_of(launched, facts.walls),
         "missing": missing,
         "keyed": key is not None,
-        "environment_removed": [masked_text(os.fsdecode(n)) for n in environment.removed],
+        "environment_removed": [masked_text(os.fsdecode(n)) for n in facts.environment.removed],
         "policy": policy.name,
         "profile": settings.profile,
         **({"preset": settings.preset} if settings.preset else {}),
@@ -290,16 +279,6 @@ def open_log(
     return recorder
 
 
-def _is_unreadable(launched: Launch, walls: Walls) -> bool:
-    """Return whether the command can't read our environment; root reads it past Landlock."""
-    return walls.domain and launched.listener is not None and os.geteuid() != 0
-
-
-def _log_budget(settings: RunSettings, limits: Limits) -> LogBudget:
-    maximum = settings.log_size_bytes or limits.log_size_bytes or DEFAULT_LOG_SIZE_BYTES
-    return LogBudget(maximum, ends_run=limits.at_log_size != "deny")
-
-
 def _user_name(inherited: Inherited) -> str:
     name = inherited.environment.get(b"USER") or inherited.environment.get(b"LOGNAME") or b""
     return name.decode("utf-8", "replace")
@@ -311,7 +290,11 @@ _CHANGES_SHOWN = 20
 
 
 def note_changes(recorder: Recorder, tell: Tell) -> None:
-    changed = own_files.changed_own_files()
+    try:
+        changed = own_files.changed_own_files()
+    except Exception as bug:  # count them as changed, and let the log get its end
+        tell(f"internal error: can't check sigwrap's own files: {type(bug).__name__}: {bug}")
+        changed = [own_files.PACKAGE]
     if not changed:
         return
     recorder.record(
@@ -350,9 +333,7 @@ def seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bo
     return has_end
 
 
-def tell_why(
-    ended: RunEnd, plan: Plan, program: bytes, *, told_of_denial: bool, tell: Tell
-) -> None:
+def tell_why(ended: RunEnd, plan: Plan, program: bytes, tell: Tell) -> None:
     """Say why the command ended, unless it ended by itself."""
     if ended.switched_off is not None:
         why = f": {ended.switched_off.reason}" if ended.switched_off.reason else ""
@@ -362,7 +343,7 @@ def tell_why(
             tell(f"killed by the kill switch{why} (sigwrap killswitch status)")
     elif ended.reached_limit is not None:
         tell(f"a limit ended the command: {ended.reason}")
-    elif ended.not_executed is not None and not told_of_denial:
+    elif ended.not_executed is not None and not ended.not_executed.was_told:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     elif ended.not_executed is not None and is_of_the_machine(ended.not_executed.why):
         tell(NOT_TRACED)

@@ -22,8 +22,7 @@ from __future__ import annotations
 import errno
 
 from sigwrap import errors
-from sigwrap.bare import Enum, NamedTuple
-from sigwrap.bare.signal import SIGKILL, SIGTERM
+from sigwrap.bare import Enum, NamedTuple, signal
 from sigwrap.policy.judge.signals import signal_name
 
 LEFTOVERS_GRACE_S = 2.0
@@ -43,6 +42,7 @@ class _State(Enum):
 class CommandNotExecuted(NamedTuple):
     errno: int
     why: str
+    was_told: bool = False  # the user has read why
 
 
 class CommandEnded(NamedTuple):
@@ -131,34 +131,10 @@ class RecordKillSwitch(NamedTuple):
     switched: SwitchedOff
 
 
-class GrantNothing(NamedTuple):
-    """Deny every request from now on."""
-
-
 class StopAsking(NamedTuple):
     """Deny open approval requests. A waiting caller may block the signal that should end it."""
 
     why: str
-
-
-class AskAgain(NamedTuple):
-    """Allow approval requests again."""
-
-
-class LetRun(NamedTuple):
-    """Thaw a frozen tree and release held execs: they could not end otherwise."""
-
-
-class FreezeAgain(NamedTuple):
-    """Freeze the tree again that LetRun thawed: the run goes on after all."""
-
-
-class TerminateCommand(NamedTuple):
-    pass
-
-
-class TerminateDescendants(NamedTuple):
-    pass
 
 
 class Wait(NamedTuple):
@@ -167,25 +143,19 @@ class Wait(NamedTuple):
     seconds: float
 
 
-class KillTree(NamedTuple):
-    """Kill the whole tree, and let no process fork."""
+class Do(Enum):
+    """Steps that need no more than their names."""
+
+    GRANT_NOTHING = "deny every request from now on"
+    ASK_AGAIN = "allow approval requests again"
+    LET_RUN = "thaw a frozen tree and release held execs: they could not end otherwise"
+    FREEZE_AGAIN = "freeze the tree again that LET_RUN thawed: the run goes on after all"
+    TERMINATE_COMMAND = "send SIGTERM to the command"
+    TERMINATE_DESCENDANTS = "send SIGTERM to every process of the tree"
+    KILL_TREE = "kill the whole tree, and let no process fork"
 
 
-Step = (
-    RecordLimit
-    | SignalBudget
-    | RecordEscalation
-    | RecordKillSwitch
-    | GrantNothing
-    | StopAsking
-    | AskAgain
-    | LetRun
-    | FreezeAgain
-    | TerminateCommand
-    | TerminateDescendants
-    | Wait
-    | KillTree
-)
+Step = RecordLimit | SignalBudget | RecordEscalation | RecordKillSwitch | StopAsking | Wait | Do
 
 
 class RunEnd:
@@ -193,12 +163,12 @@ class RunEnd:
         self._grace_s = grace_s
         self._state = _State.RUNNING
         self._interrupted_by = 0
-        self._limit: LimitReached | None = None
+        self.reached_limit: LimitReached | None = None
         self._terminated: TerminationDemanded | None = None
         self._killed_because = ""
         self._is_killed = False  # before the command ended
-        self._switched: SwitchedOff | None = None
-        self._not_executed: CommandNotExecuted | None = None
+        self.switched_off: SwitchedOff | None = None
+        self.not_executed: CommandNotExecuted | None = None
         self._ended: CommandEnded | None = None
 
     @property
@@ -217,7 +187,7 @@ class RunEnd:
         """Note the limit while the request that reached it is being denied. LimitReached follows.
         Whatever the command does until then counts as the limit's effect."""
         if self._state is _State.RUNNING and not self._interrupted_by:
-            self._limit = reached
+            self.reached_limit = reached
 
     def on(self, happening: Happening) -> tuple[Step, ...]:
         if isinstance(happening, Interrupted):
@@ -227,15 +197,15 @@ class RunEnd:
             return ()
         match happening:
             case CommandNotExecuted():
-                self._not_executed = happening
+                self.not_executed = happening
                 return ()
             case CommandEnded():
                 return self._command_ended(happening)
             case Interrupted():
-                return (StopAsking("sigwrap was interrupted"), LetRun())
+                return (StopAsking("sigwrap was interrupted"), Do.LET_RUN)
             case Withdrawn():
                 self._interrupted_by = 0
-                return (AskAgain(), FreezeAgain()) if self._state is _State.RUNNING else ()
+                return (Do.ASK_AGAIN, Do.FREEZE_AGAIN) if self._state is _State.RUNNING else ()
             case LimitReached():
                 return self._limit_reached(happening)
             case TerminationDemanded():
@@ -257,14 +227,14 @@ class RunEnd:
         if self._state is _State.KILLING:
             return ()
         self._state = _State.CLEARING
-        return (TerminateDescendants(), LetRun(), Wait(LEFTOVERS_GRACE_S))
+        return (Do.TERMINATE_DESCENDANTS, Do.LET_RUN, Wait(LEFTOVERS_GRACE_S))
 
     def _limit_reached(self, reached: LimitReached) -> tuple[Step, ...]:
         if self._state is not _State.RUNNING:
-            return (RecordLimit(reached),) if reached is self._limit else ()
+            return (RecordLimit(reached),) if reached is self.reached_limit else ()
         self._state = _State.ENDING
         if not self._interrupted_by:
-            self._limit = reached
+            self.reached_limit = reached
         return (
             RecordLimit(reached),
             SignalBudget(reached),
@@ -280,55 +250,43 @@ class RunEnd:
         return self._terminate("the session is ending")
 
     def _terminate(self, why: str) -> tuple[Step, ...]:
-        return (StopAsking(why), TerminateCommand(), LetRun(), Wait(self._grace_s))
+        return (StopAsking(why), Do.TERMINATE_COMMAND, Do.LET_RUN, Wait(self._grace_s))
 
     def _switched_off(self, switched: SwitchedOff) -> tuple[Step, ...]:
-        if self._switched is not None:
+        if self.switched_off is not None:
             return ()
-        self._switched = switched
+        self.switched_off = switched
         return (
             RecordKillSwitch(switched),
             StopAsking("the kill switch is on"),
-            GrantNothing(),
+            Do.GRANT_NOTHING,
             *self._kill(),
         )
 
     def _kill(self) -> tuple[Step, ...]:
         self._state = _State.KILLING
-        return (KillTree(),)
+        return (Do.KILL_TREE,)
 
     # Results
 
     @property
-    def not_executed(self) -> CommandNotExecuted | None:
-        return self._not_executed
-
-    @property
-    def reached_limit(self) -> LimitReached | None:
-        return self._limit
-
-    @property
-    def switched_off(self) -> SwitchedOff | None:
-        return self._switched
-
-    @property
     def exit_status(self) -> int:
-        if self._switched is not None:
+        if self.switched_off is not None:
             return errors.REFUSED
-        if self._limit is not None:
+        if self.reached_limit is not None:
             return errors.LIMIT_REACHED
         if self._terminated is not None:
             for_budget = self._terminated.is_for_budget
             return errors.LIMIT_REACHED if for_budget else errors.INTERRUPTED
         if self._interrupted_by:
             return errors.INTERRUPTED
-        if self._not_executed is not None:
-            is_missing = self._not_executed.errno == errno.ENOENT
+        if self.not_executed is not None:
+            is_missing = self.not_executed.errno == errno.ENOENT
             return errors.NOT_FOUND if is_missing else errors.NOT_EXECUTABLE
         if self._ended is None:
             return errors.REFUSED
         if self._is_killed and self._ended.signal is None:  # it ended just before the kill
-            return errors.from_signal(SIGKILL)
+            return errors.from_signal(signal.SIGKILL)
         if self._ended.signal is not None:
             return errors.from_signal(self._ended.signal)
         return self._ended.exit_code or 0
@@ -336,29 +294,29 @@ class RunEnd:
     @property
     def signal(self) -> int:
         """Return the signal that ended the run, or 0 if the status says something else."""
-        if self._limit is not None or self._switched is not None:
+        if self.reached_limit is not None or self.switched_off is not None:
             return 0
         if self._terminated is not None:
-            return 0 if self._terminated.is_for_budget else SIGTERM
+            return 0 if self._terminated.is_for_budget else signal.SIGTERM
         if self._interrupted_by:
             return self._interrupted_by
         return 0 if self._ended is None else self._ended.signal or 0
 
     @property
     def reason(self) -> str:
-        if self._switched is not None:
-            why = f": {self._switched.reason}" if self._switched.reason else ""
+        if self.switched_off is not None:
+            why = f": {self.switched_off.reason}" if self.switched_off.reason else ""
             return f"killed by the kill switch{why}"
         if self._killed_because:
             return f"killed: {self._killed_because}"
-        if self._limit is not None:
-            return self._limit.why
+        if self.reached_limit is not None:
+            return self.reached_limit.why
         if self._terminated is not None:
             return self._terminated.why
         if self._interrupted_by:
             return "interrupted"
-        if self._not_executed is not None:
-            return f"{errors.COMMAND_NOT_RUN}: {self._not_executed.why}"
+        if self.not_executed is not None:
+            return f"{errors.COMMAND_NOT_RUN}: {self.not_executed.why}"
         if self._ended is not None and self._ended.signal is not None:
             return f"the command died of {signal_name(self._ended.signal)}"
         return errors.COMMAND_ENDED

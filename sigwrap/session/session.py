@@ -10,13 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import select
-import time
-from collections.abc import Callable
 
 from sigwrap.approve.approvals import Approvals
-from sigwrap.approve.terminal_prompt import ring
-from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.bare.signal import SIGCHLD, SIGKILL
+from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.calls import Under
 from sigwrap.control.agent_signals import AgentSignals, ToolCalls
 from sigwrap.control.freezing import Freezing
@@ -24,11 +20,10 @@ from sigwrap.control.killswitch import KillSwitch
 from sigwrap.control.watchers import Watchers
 from sigwrap.events import Payload
 from sigwrap.exec.facts import exit_payload
-from sigwrap.front.messages import BEATS_EVERY_S, Channel, Notice
-from sigwrap.kernel import terminals
+from sigwrap.front.messages import BEATS_EVERY_S, Channel
 from sigwrap.kernel.process import oom_kills, used_up_cpu_limit
 from sigwrap.kernel.seccomp import Listener
-from sigwrap.kernel.sigfd import SignalFd
+from sigwrap.kernel.signals import SignalFd
 from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
 from sigwrap.session.children import Children, JobControl
@@ -43,12 +38,12 @@ from sigwrap.session.plan import Plan
 from sigwrap.session.processes import Processes, Turns
 from sigwrap.session.recorder import Recorder
 from sigwrap.session.run_end import CommandNotExecuted, LimitReached, RunEnd
-from sigwrap.session.settings import BELL, RunSettings, is_unattended
+from sigwrap.session.settings import RunSettings, is_unattended
 from sigwrap.session.walls import Walls
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
-    from sigwrap.control.usage_watch import Usage
+    from sigwrap.control.usage_limits import Usage
 
 _IDLE_S = 0.05
 
@@ -92,7 +87,7 @@ class Session:
         self.recorder = recorder
         self.channel = front
         self.loop = Loop()
-        self.child_signals = SignalFd({SIGCHLD})
+        self.child_signals = SignalFd({signal.SIGCHLD})
         self.pool = WorkerPool(self.loop)
         # A part may use those above it when it is made, and all of them later.
         self.turns = Turns(self)
@@ -111,7 +106,6 @@ class Session:
         self.front = FrontLink(self)
         self.agent_signals = AgentSignals(self)
         self.usage = usage
-        self.told_of_denial = False  # where COMMAND itself was denied
         recorder.attend(self)
 
     # The turns of its loop
@@ -126,7 +120,7 @@ class Session:
             loop.watch(launched.listener.fd, self._on_listener, last=True)
         wall_time_s = self.policy.limits.wall_time_s
         if wall_time_s:
-            loop.call_at(time.monotonic() + wall_time_s, self._on_wall_time)
+            loop.call_in(wall_time_s, self._on_wall_time)
         for part in (self.usage, plan.remote_switch, plan.joins):
             if part is not None:
                 part.begin(self)
@@ -179,8 +173,8 @@ class Session:
             if self.mediation is not None and error == errno.EACCES:
                 # No other process has made an exec by then.
                 why = self.mediation.execs.mediator.last_denial
-            self.ending.on(CommandNotExecuted(error, why or os.strerror(error)))
-            self.told_of_denial = bool(why)
+            told = CommandNotExecuted(error, why or os.strerror(error), was_told=bool(why))
+            self.ending.on(told)
         self.loop.unwatch(channel.fileno())
         channel.close()
 
@@ -191,12 +185,12 @@ class Session:
 
     def _beat(self) -> None:
         self.channel.beat()
-        self.loop.call_at(time.monotonic() + BEATS_EVERY_S, self._beat)
+        self.loop.call_in(BEATS_EVERY_S, self._beat)
 
     def _look_after_store(self) -> None:
         again_in_s = self.recorder.look()
         self.approvals.look()
-        self.loop.call_at(time.monotonic() + again_in_s, self._look_after_store)
+        self.loop.call_in(again_in_s, self._look_after_store)
 
     def was_told_of_denial(self, pid: int) -> bool:
         """sigwrap has printed why this process's exec was denied."""
@@ -229,18 +223,6 @@ class Session:
         """No user looks at the terminal."""
         return is_unattended(os.environb)
 
-    def notifier(self) -> Callable[[Notice], None] | None:
-        """What reports each approval request to the user."""
-        command = self.settings.notify
-        if not command:
-            return None
-        if command != BELL:
-            return self.channel.send
-        if terminals.controlling < 0:
-            self.recorder.tell("--notify bell: there is no terminal")
-            return None
-        return ring
-
     def how_it_stands(self) -> Payload:
         counts = self.recorder.counts
         return {
@@ -251,17 +233,9 @@ class Session:
             "stopped": self.agent_signals.stopped is not None,
         }
 
-    def stop_forks(self) -> None:
-        if self.mediation is not None:
-            self.mediation.forks.stop()
-
     def recorded_commands(self) -> frozenset[int]:
         """Pids of commands that get each signal from their stubs."""
         return frozenset() if self.mediation is None else self.mediation.recordings.commands()
-
-    def grant_nothing(self) -> None:
-        if self.mediation is not None:
-            self.mediation.performer.grant_nothing()
 
     def interrupt(self, source: str) -> None:
         """An agent's SIGINT: the front process decides, and a stopped one can't."""
@@ -270,7 +244,7 @@ class Session:
 
     def log_is_full(self, reached: LimitReached) -> None:
         """End the run, but not in the middle of a request."""
-        self.loop.call_at(time.monotonic(), lambda: self.ending.on(reached))
+        self.loop.call_in(0, self.ending.on, reached)
 
     def process_ended(self, process: Process, wait_status: int | None) -> None:
         """`wait_status`: as wait(2) has it, where it is known."""
@@ -283,7 +257,7 @@ class Session:
         if self.mediation is not None:
             self.mediation.process_ended(process, code)
         payload = exit_payload(process.ppid, process.last_name, process.depth, code, killer)
-        if killer == SIGKILL:
+        if killer == signal.SIGKILL:
             payload |= self._what_kernel_tells(process)
         self.recorder.record("process_exited", process.pid, payload)
 

@@ -1,3 +1,5 @@
+"""The options of a run."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

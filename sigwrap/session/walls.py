@@ -10,14 +10,14 @@ from sigwrap.bare import NamedTuple
 from sigwrap.calls import Under
 from sigwrap.errors import DOCTOR, NoInterception, SessionError
 from sigwrap.files.tree import Listing, TooManyNames, as_they_lie
-from sigwrap.kernel import landlock, limits, paths, pidfd, procfs
+from sigwrap.kernel import descriptors, landlock, limits, paths, procfs
 from sigwrap.machine import Capability
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import CGROUP_RULE, PARTED_RULE, FileRules, Wall
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy, default_of
 from sigwrap.policy.problems import Place
-from sigwrap.signal.rules import noise
+from sigwrap.signal.facts import noise
 from sigwrap.text import printable
 
 _TO_TAKE = "pidfd_getfd, which is not permitted here"
@@ -78,7 +78,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
             raise NoInterception(told[0], errno.ENOSYS, hint)
         without += told
     filtered = frozenset(_filtered(engine))
-    takes = pidfd.can_take() or not paths.has_openat2()  # launch reports an old kernel
+    takes = descriptors.can_duplicate() or not paths.has_openat2()  # launch reports an old kernel
     if not takes:
         without.append(f"recording: it needs {_TO_TAKE}")
     if not takes and Under.NETWORK_RULES in filtered:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Callable
 
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import KernelError
-from sigwrap.front.interrupts import JOB_STOPS
-from sigwrap.kernel import pidfd, procfs
-from sigwrap.kernel.file_state import kind_of
-from sigwrap.kernel.pidfd import closes_at_once, duplicate, let_go
+from sigwrap.kernel import signals
+from sigwrap.kernel.descriptors import closes_at_once, duplicate, let_go
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.request import TargetType
-from sigwrap.policy.judge.signals import ALL
 from sigwrap.session.effects import (
     ContinueToChildren,
     LetGo,
@@ -23,53 +19,34 @@ from sigwrap.session.effects import (
     Send,
     SetAsync,
     SetForeground,
-    SetLimits,
     SetOwner,
     SignalTarget,
-    UnknownCall,
 )
-from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Lane, Outcome, Raised
 from sigwrap.session.perform import PAUSED, NoHoldings, Request
+from sigwrap.session.processes import refresh_comm
 from sigwrap.signal.call import (
-    EVERYBODY,
-    PIDFD_SELF_THREAD,
-    PIDFD_SIGNAL_PROCESS_GROUP,
-    PIDFD_SIGNAL_THREAD,
-    CallRefused,
-    NoTarget,
     SignalCall,
-    UnknownUse,
-    pointed_at,
-    read,
-    read_call,
+    read_words,
     undecoded,
 )
 from sigwrap.signal.facts import (
-    Aim,
-    AllProcesses,
-    Exists,
-    Group,
+    IGNORED_BY_DEFAULT,
+    UNREAD,
     How,
-    NoOwner,
-    NoProcess,
-    OwnInMemory,
+    Refused,
     SignalFacts,
-    Stalled,
-    Unresolved,
 )
 from sigwrap.signal.judge import SignalMediator
-from sigwrap.signal.rules import IGNORED_BY_DEFAULT
 from sigwrap.signal.send import (
     is_still,
     may_change,
     send,
     set_async,
-    set_limits,
     set_owner,
-    would_fail,
 )
-from sigwrap.signal.targets import Groups, Targets, open_terminal, refresh_comm
+from sigwrap.signal.targets import TargetResolver, Targets
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
@@ -102,11 +79,10 @@ class _SignalHoldings(NoHoldings):
 class Signals:
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._performer = performer = mediation.performer
-        self._listener = mediation.listener
         self._mediator = SignalMediator(session.engine, domain=session.facts.walls.domain)
-        self._targets = Targets(session.processes, session.facts.sigwrap_pids)
+        self._targets = Targets(session)
         self._resolver = TargetResolver(self._targets)
-        self._recordings = mediation.recordings
+        self._recordings = mediation.recordings.running
         self._restarts = mediation.restarts
         self._pool = session.pool
         performer.offer(
@@ -116,7 +92,6 @@ class Signals:
                 SetOwner: self._set_owner,
                 SetAsync: self._set_async,
                 SetForeground: self._set_foreground,
-                SetLimits: self._set_limits,
                 LetGo: self._let_go,
                 LookAgain: self._look_again,
             }
@@ -133,15 +108,15 @@ class Signals:
         )
 
     def look(self, request: Request, *, may_wait: bool) -> bytes | None:
-        """The memory that the call points to."""
-        place = pointed_at(request.notification, request.syscall)
-        return b"" if place is None else read(request.tid, place, may_wait=may_wait)
+        """Return the memory that the call points to."""
+        return read_words(request.notification, request.syscall, may_wait=may_wait)
 
     def facts(self, request: Request, words: bytes | None) -> SignalFacts:
         notification, sender, syscall = request.notification, request.process, request.syscall
         refresh_comm(sender)
         call, aim = self._resolver.resolve(notification, sender, syscall, words)
         request.holdings.call = call
+        recording = self._recordings.get(sender)
         return SignalFacts(
             sender,
             syscall,
@@ -149,13 +124,18 @@ class Signals:
             call.how,
             aim,
             notification.id,
-            self._recordings.own_targets(sender),
-            procfs.catches_or_ignores,
-            lambda target: may_change(sender, call, target),
+            # A stub passes signals on to its command, and ends as the command did.
+            () if recording is None else (sender.pid, recording.command.pid),
+            signals.catches_or_ignores,
+            changes_its_shell=(
+                call.how is How.CHANGE
+                and isinstance(aim, SignalTarget)
+                and may_change(sender, call, aim)
+            ),
         )
 
     def stalled(self, request: Request, _why: str) -> SignalFacts:
-        return self.facts(request, None)._replace(aim=Stalled())
+        return self.facts(request, None)._replace(aim=Refused(UNREAD))
 
     def drop(self, words: bytes | None) -> None:
         pass
@@ -216,17 +196,10 @@ class Signals:
     def _set_foreground(self, request: Request, effect: SetForeground) -> object:
         return self._carry_out(request, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
 
-    def _set_limits(self, request: Request, effect: SetLimits) -> object:
-        return self._carry_out(
-            request,
-            effect,
-            lambda call: set_limits(request.process, request.tid, call, effect.target),
-        )
-
     def _carry_out(
         self,
         request: Request,
-        effect: Send | SetOwner | SetForeground | SetLimits,
+        effect: Send | SetOwner | SetForeground,
         run: Callable[[SignalCall], None],
     ) -> object:
         self._performer.demand_event(request, effect, effect.unrecorded)
@@ -267,7 +240,7 @@ class Signals:
         thread = request.holdings.call.thread
         if not thread:
             return target
-        tid = self._targets.threads_number(request.process, thread)
+        tid = self._targets.our_number(request.process, thread)
         if not tid:
             raise ProcessLookupError(errno.ESRCH, "no such thread")
         return target._replace(thread=tid)
@@ -280,198 +253,3 @@ def _error_of(outcome: Outcome) -> int:
         case Raised(error=KernelError() | OSError() as refusal):
             return refusal.errno or errno.EPERM
     return errno.EAGAIN
-
-
-# Resolves the processes that a decoded call would reach.
-
-
-class TargetResolver:
-    def __init__(self, targets: Targets) -> None:
-        self._targets = targets
-        self._groups = Groups(targets)
-
-    def resolve(
-        self, notification: Notification, sender: Process, syscall: str, words: bytes | None
-    ) -> tuple[SignalCall, Aim]:
-        """Return the decoded call and its target. The caller closes the descriptor the call holds.
-
-        `words` is the memory that the call points to, None if that cannot be read.
-        """
-        try:
-            call = read_call(notification, syscall, words)
-        except NoTarget:
-            return undecoded(syscall), NoProcess()
-        except CallRefused as refusal:
-            return undecoded(syscall), WouldFail(refusal.errno)
-        except UnknownUse as unknown:
-            return undecoded(syscall), _unknown(notification, sender, str(unknown))
-        if call.signal == 0:
-            return call, self._probe(notification, sender, call)
-        if call.signal not in ALL:
-            return call, NoProcess()  # a register: the kernel refuses the number
-        return self._aim(notification, sender, call)
-
-    def _probe(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
-        """Return the target of signal 0. It sends nothing, so the kernel may read the call again.
-
-        For a process outside, Landlock would make the kernel answer EPERM. So sigwrap answers.
-        """
-        _call, aim = self._aim(notification, sender, call)
-        match aim:
-            case SignalTarget() as target:
-                members: tuple[SignalTarget, ...] = (target,)
-            case Group(members=members):
-                pass
-            case _:
-                return NoProcess()
-        if all(member.is_inside for member in members):
-            return NoProcess()
-        thread = call.thread and self._targets.threads_number(sender, call.thread)
-        error = min(would_fail(sender, call, each, thread) for each in members)
-        return WouldFail(error) if error else Exists()
-
-    def _aim(
-        self, notification: Notification, sender: Process, call: SignalCall
-    ) -> tuple[SignalCall, Aim]:
-        match call.how:
-            case How.PIDFD:
-                return call, self._by_pidfd(notification, sender, call)
-            case How.ITSELF:
-                one = call.flags & PIDFD_SIGNAL_THREAD or (
-                    not call.flags and call.target == PIDFD_SELF_THREAD
-                )
-                thread = notification.tid if one else 0
-                return call, self._of_held(sender, call, sender.pid, thread)
-            case How.SIGNAL_OF_OWNER | How.ASYNC | How.TERMINAL:
-                return self._by_descriptor(notification, sender, call)
-            case How.JOIN:
-                return call, self._groups.joins(sender, call)
-            case How.FOREGROUND:
-                aim = self._groups.gets_terminal(notification.tid, sender, call)
-                if isinstance(aim, OwnInMemory):
-                    return _hold_terminal(notification.tid, call, aim)
-                return call, aim
-            case How.TRACED_BY_PARENT:
-                return call, self._groups.traced_by_parent(sender)
-            case How.NUMBER | How.OWNER | How.OWNER_IN_MEMORY | How.TRACE | How.CHANGE:
-                if call.target == notification.tid and call.how in (How.TRACE, How.CHANGE):
-                    return call, self._of_held(sender, call, sender.pid, 0)
-                return call, self._by_number(sender, call)
-
-    def _by_descriptor(
-        self, notification: Notification, sender: Process, call: SignalCall
-    ) -> tuple[SignalCall, Aim]:
-        call, unresolved = _hold(notification.tid, call, call.descriptor, Unresolved())
-        if call.held < 0:
-            return call, unresolved
-        try:
-            if call.how is How.ASYNC:
-                return self._groups.signals_owner(sender, call)
-            if call.how is How.SIGNAL_OF_OWNER:
-                return call, self._groups.owner_signalled(sender, call)
-            return call, self._groups.takes_terminal(call.held)
-        except BaseException:
-            let_go(call.held)
-            raise
-
-    def _by_number(self, sender: Process, call: SignalCall) -> Aim:
-        if call.target == EVERYBODY and (call.syscall == "kill" or call.how is How.CHANGE):
-            return AllProcesses()
-        if call.target == 0 and call.how is How.OWNER_IN_MEMORY:
-            return NoOwner()
-        if call.target <= 0:
-            members = self._targets.of_group(sender, -call.target)
-            if not members and call.how in (How.OWNER, How.OWNER_IN_MEMORY):
-                # The process with this number can still make a group with it.
-                return _one(self._targets.of_number(sender, -call.target))
-            is_own_job = call.signal in JOB_STOPS and self._is_own_job(sender, call, members)
-            return _group(members, is_own_job=is_own_job)
-        return _one(self._targets.of_number(sender, call.target))
-
-    def _is_own_job(self, sender: Process, call: SignalCall, members: list[SignalTarget]) -> bool:
-        """Return whether the group has the terminal, below a shell that can continue it.
-
-        Ctrl+Z would stop such a group, and `fg` would continue it.
-        """
-        group = self._targets.groups_number(sender, -call.target)
-        has_terminal = procfs.terminal(sender.pid)
-        if not group or has_terminal is None or call.how is not How.NUMBER:
-            return False
-        terminal, foreground = has_terminal
-        is_own = group == foreground and group == self._targets.groups_number(sender, 0)
-        return is_own and terminal != 0 and any(_is_below_a_shell(each.pid) for each in members)
-
-    def _by_pidfd(self, notification: Notification, sender: Process, call: SignalCall) -> Aim:
-        """Return the descriptor's present target. The supervisor judges and signals this one."""
-        seen = pidfd.target_of(notification.tid, call.target)
-        if seen is None:
-            return _without_a_pidfd(notification.tid, call.target)
-        pid, is_of_thread = seen
-        if pid <= 0:
-            return WouldFail(errno.ESRCH)
-        of_thread = call.flags & PIDFD_SIGNAL_THREAD or (not call.flags and is_of_thread)
-        return self._of_held(sender, call, pid, pid if of_thread else 0)
-
-    def _of_held(self, sender: Process, call: SignalCall, pid: int, thread: int) -> Aim:
-        """Return the target for the supervisor's own pids."""
-        if call.flags & PIDFD_SIGNAL_PROCESS_GROUP:
-            return _group(self._targets.of_group_led_by(sender, pid))
-        found = self._targets.of_pid(sender, pid)
-        return _one(None if found is None else found._replace(thread=thread))
-
-
-def _without_a_pidfd(tid: int, fd: int) -> Aim:
-    """Handle a descriptor that is no pidfd.
-
-    The kernel would accept a directory of /proc as one. Programs have not used that since
-    pidfd_open exists, so sigwrap refuses it.
-    """
-    try:
-        is_folder = kind_of(b"/proc/%d/fd/%d" % (tid, fd))[0] == stat.S_IFDIR
-    except FileNotFoundError:
-        return WouldFail(errno.EBADF)
-    except OSError:
-        return Unresolved()
-    return Unresolved() if is_folder else WouldFail(errno.EBADF)
-
-
-def _hold(tid: int, call: SignalCall, descriptor: int, aim: Aim) -> tuple[SignalCall, Aim]:
-    """Copy the descriptor. Sigwrap judges the copy and makes the call on it."""
-    try:
-        return call._replace(held=pidfd.duplicate(tid, descriptor)), aim
-    except (KernelError, OSError) as refusal:
-        bad = refusal.errno == errno.EBADF
-        return call, WouldFail(errno.EBADF) if bad else Unresolved()
-
-
-def _hold_terminal(tid: int, call: SignalCall, aim: Aim) -> tuple[SignalCall, Aim]:
-    """Copy the descriptor, or open the terminal if the kernel refuses the copy."""
-    held, found = _hold(tid, call, call.descriptor, aim)
-    if isinstance(found, Unresolved):
-        try:
-            return call._replace(held=open_terminal(tid, call.descriptor)), aim
-        except OSError:
-            return call, found
-    return held, found
-
-
-def _is_below_a_shell(pid: int) -> bool:
-    """Return whether its group is not orphaned: no shell would continue an orphaned group."""
-    found = procfs.stat(pid)
-    parent = None if found is None else procfs.stat(found.ppid)
-    if found is None or parent is None:
-        return False
-    return parent.session == found.session and parent.pgrp != found.pgrp
-
-
-def _unknown(notification: Notification, sender: Process, reason: str) -> UnknownCall:
-    arguments = notification[6:]
-    return UnknownCall(notification.number, notification.arch, arguments, sender.comm, reason)
-
-
-def _one(target: SignalTarget | None) -> Aim:
-    return WouldFail(errno.ESRCH) if target is None else target
-
-
-def _group(members: list[SignalTarget], *, is_own_job: bool = False) -> Aim:
-    return Group(tuple(members), is_own_job) if members else WouldFail(errno.ESRCH)

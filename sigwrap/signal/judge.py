@@ -12,7 +12,7 @@ import errno
 from sigwrap.approve.questions import Answer, refusal, waiting, with_rules_message
 from sigwrap.bare import signal
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Action, Decision, TargetType
+from sigwrap.policy.judge.request import Action, TargetType
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.session.effects import (
     Ask,
@@ -23,47 +23,39 @@ from sigwrap.session.effects import (
     LetGo,
     Look,
     LookAgain,
-    Record,
-    RecordRepeated,
     Send,
     SetAsync,
     SetForeground,
-    SetLimits,
     SetOwner,
     SignalTarget,
     Steps,
     Succeed,
     Tell,
-    UnknownCall,
     Unrecorded,
-    refuse_unknown,
+    would_fail,
 )
-from sigwrap.session.lineage import WouldFail
-from sigwrap.signal import rules
 from sigwrap.signal.facts import (
+    CHANGES_ITS_SHELL,
+    EVERYBODY,
+    IGNORED_BY_DEFAULT,
+    OWNER_JUDGED,
     SENDS,
-    AllProcesses,
+    STOPS_ITS_JOB,
     Denied,
     DeniedSignals,
-    Exists,
+    Free,
     Group,
     How,
+    Judged,
     JudgedOwner,
-    NoOwner,
-    NoProcess,
-    NotOwn,
-    Own,
-    OwnInMemory,
+    Refused,
     SignalFacts,
-    Stalled,
-    Unresolved,
+    judge,
     request_for,
     to_one,
+    unaimed_event,
+    unlogged,
 )
-from sigwrap.signal.rules import Attempt, Judged, judged, unlogged
-
-_COUNTED_FOR_S = 1.0
-_REMEMBERED = 256
 
 _SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
 _ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
@@ -72,13 +64,6 @@ _FREE_ON_ITSELF = (How.TRACE, How.CHANGE, How.ASYNC)
 _IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
 _KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # in Landlock's signal scope
 
-_NOT_OWN = {
-    How.JOIN: rules.NOT_OWN_GROUP,
-    How.FOREGROUND: rules.NOT_OWN_GROUP,
-    How.TERMINAL: rules.NOT_OWN_TERMINAL,
-    How.TRACED_BY_PARENT: PROTECTS_SIGWRAP,
-}
-
 
 class SignalMediator:
     def __init__(self, engine: Engine, *, domain: bool) -> None:
@@ -86,89 +71,46 @@ class SignalMediator:
         self._engine = engine
         self._domain = domain
         self._denied = DeniedSignals(engine.policy.name)
-        # A repeated signal is judged once.
-        self._remembered: dict[tuple[object, ...], Judged] = {}
 
     def mediate(self) -> Steps:
         facts: SignalFacts = yield Look()
         while (tracee := _tracee(facts)) and (yield LetGo(tracee)):
             facts = yield Look()
-        yield from self._answer(facts)
-
-    def _answer(self, facts: SignalFacts) -> Steps:
         match facts.aim:
             case SignalTarget():
-                return self._one(facts, _by_its_child(facts, self._judge(facts, facts.aim)))
+                yield from self._one(facts, self._judge(facts, facts.aim))
             case Group(members=members, is_own_job=True):
-                return self._stop_own_job(facts, members)
+                yield from self._stop_own_job(facts, members)
             case Group(members=members):
-                return self._group(facts, [self._judge(facts, each) for each in members])
-            case AllProcesses():
-                return self._deny_unaimed(facts, rules.EVERYBODY)
-            case Unresolved():
-                return self._deny_unaimed(facts, rules.UNRESOLVED)
-            case Stalled():
-                return _deny_unread(facts)
-            case NotOwn():
-                return self._deny_unaimed(facts, _NOT_OWN[facts.how])
+                yield from self._group(facts, [judge(self._engine, facts, it) for it in members])
             case JudgedOwner():
-                return _choose_signal_of_owner(facts)
-            case NoOwner() if facts.how is How.ASYNC:
-                return _carried_out(SetAsync(None, Unrecorded.STAYS_INSIDE))
-            case NoOwner():
-                return _carried_out(SetOwner(None, Unrecorded.REACHES_NOBODY))
-            case OwnInMemory(group=group):
-                return _carried_out(SetForeground(group, Unrecorded.STAYS_INSIDE))
-            case Own():
-                return _answered(Continue(Unrecorded.STAYS_INSIDE))
-            case NoProcess():
-                return _answered(Continue(Unrecorded.REACHES_NOBODY))
-            case Exists():
-                return _answered(Succeed(Unrecorded.ONLY_ASKS))
-            case WouldFail(errno=error):
-                return _answered(Fail(error, Unrecorded.NOTHING_HAPPENS))
-            case UnknownCall():
-                return refuse_unknown(facts.aim)
-
-    def _judge(self, facts: SignalFacts, target: SignalTarget) -> Judged:
-        sender, syscall, number, how, _aim, _correlation, own_targets, *_asked = facts
-        key = (sender, sender.comm, syscall, number, how, target, own_targets)
-        known = self._remembered.get(key)
-        if known is None:
-            if len(self._remembered) >= _REMEMBERED:
-                self._remembered.clear()
-            known = self._judge_anew(facts, target)
-            if known.handled is None:  # what a target handles may change
-                self._remembered[key] = known
-        return known
-
-    def _judge_anew(self, facts: SignalFacts, target: SignalTarget) -> Judged:
-        handled: bool | None = None
-
-        def is_handled() -> bool:
-            nonlocal handled
-            if handled is None:
-                handled = facts.handles(target.pid, facts.signal)
-            return handled
-
-        attempt = _attempt(facts, target)
-        if facts.how is How.NUMBER and target.pid in facts.stub_may_signal:
-            decision = rules.STUB_PASSES_ON
-        else:
-            traces = facts.how is How.TRACE
-            decision = rules.decide(self._engine, attempt, handled=is_handled, traces=traces)
-        return judged(target, attempt, decision, handled)
+                if (yield unaimed_event(facts, OWNER_JUDGED)):
+                    yield from _carried_out(SetAsync(None))
+                else:
+                    yield Fail(errno.EPERM)
+            case Refused():
+                yield from self._refuse(facts, facts.aim)
+            case _:
+                yield from _free(facts.aim)
 
     # One target
 
+    def _judge(self, facts: SignalFacts, target: SignalTarget) -> Judged:
+        found = judge(self._engine, facts, target)
+        is_above = facts.changes_its_shell and TargetType.ANCESTORS in target.types
+        if is_above and not found.goes_on():
+            return found._replace(decision=CHANGES_ITS_SHELL)
+        return found
+
     def _one(self, facts: SignalFacts, found: Judged) -> Steps:
         if facts.how in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
-            yield from _on_itself(facts.how, found.target)
+            is_async = facts.how is How.ASYNC
+            inside = Unrecorded.STAYS_INSIDE
+            yield from _free(SetAsync(found.target, inside) if is_async else Continue(inside))
             return
         match found.decision.action:
-            case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(facts, found):
-                event = _event_of(facts, found)
-                if event is None or (yield event):
+            case Action.ALLOW | Action.AUDIT if self._kernel_can_have_it(found):
+                if not found.decision.log or (yield found.event()):
                     yield _continue(facts, found)
                 else:
                     yield Fail(errno.EPERM)
@@ -186,31 +128,33 @@ class SignalMediator:
                 yield from self._ask_for_one(facts, found)
 
     def _ask_for_one(self, facts: SignalFacts, found: Judged) -> Steps:
-        answer: Answer = yield self._asks(facts, [found])
+        answer: Answer = yield self._asks([found])
         if not answer.granted:
             yield from self._deny(facts, found, refusal(answer))
         elif facts.how in SENDS:  # the kernel might signal another process with this number
             yield from self._carry_out(facts, found, approved=True)
         elif not (yield LookAgain(found.target)):
-            yield Fail(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
-        elif not self._kernel_can_have_it(facts, found):
+            yield would_fail(errno.ESRCH)
+        elif not self._kernel_can_have_it(found):
             yield from self._carry_out(facts, found, approved=True)
         else:
             yield Continue() if (yield found.event(approved=True)) else Fail(errno.EPERM)
 
-    def _kernel_can_have_it(self, facts: SignalFacts, found: Judged) -> bool:
-        if facts.how not in _IN_REGISTERS or _sets_limits_of_shell(facts, found):
+    def _kernel_can_have_it(self, found: Judged) -> bool:
+        how = found.facts.how
+        if how not in _IN_REGISTERS:
             return False
-        return found.target.is_inside or not self._domain or facts.how not in _KEPT_INSIDE
+        return found.target.is_inside or not self._domain or how not in _KEPT_INSIDE
 
     def _deny(self, facts: SignalFacts, found: Judged, why: str = "") -> Steps:
         if (yield found.event()):
-            yield from self._tell(facts, [_denial(facts, found, why)])
+            yield from self._tell(facts, [_denial(found, why)])
         yield Fail(errno.EPERM)
 
-    def _deny_unaimed(self, facts: SignalFacts, decision: Decision) -> Steps:
-        if (yield _unaimed_event(facts, decision)):
-            is_sent = isinstance(facts.aim, AllProcesses) and facts.how in SENDS
+    def _refuse(self, facts: SignalFacts, refused: Refused) -> Steps:
+        decision = refused.decision
+        if (yield unaimed_event(facts, decision)):
+            is_sent = decision is EVERYBODY and facts.how in SENDS
             what = f"{signal_name(facts.signal)} to all processes" if is_sent else facts.syscall
             yield from self._tell(facts, [Denied(what, facts.syscall, decision)])
         yield Fail(errno.EPERM)
@@ -219,16 +163,13 @@ class SignalMediator:
         for line in self._denied.lines(facts.sender, denied):
             yield Tell(line)
 
-    def _asks(self, facts: SignalFacts, asking: list[Judged]) -> Ask:
-        request = request_for(facts, [(each.target, each.decision) for each in asking])
+    def _asks(self, asking: list[Judged]) -> Ask:
+        request = request_for(asking)
         return Ask(request, waiting(request.what, request.rule, self._engine.policy.name))
 
     def _carry_out(self, facts: SignalFacts, found: Judged, *, approved: bool = False) -> Steps:
-        event = _event_of(facts, found, approved=approved)
-        if event is not None and not (yield event):
+        if found.decision.log and not (yield found.event(approved=approved)):
             yield Fail(errno.EPERM)
-        elif _sets_limits_of_shell(facts, found):
-            yield from _carried_out(SetLimits(found.target, unlogged(found)))
         elif facts.how in _SETS_OWNER:
             yield from _carried_out(_set_owner(facts, found))
         else:
@@ -248,24 +189,22 @@ class SignalMediator:
             if TargetType.PARENT in target.types:
                 continue
             if target.is_inside or facts.signal == signal.SIGTSTP:
-                found.append(judged(target, _attempt(facts, target), rules.STOPS_ITS_JOB))
+                found.append(Judged(facts, target, STOPS_ITS_JOB))
             else:
-                found.append(self._judge(facts, target))
-        return self._deliver(facts, found, granted=False)
+                found.append(judge(self._engine, facts, target))
+        yield from self._deliver(facts, found, granted=False)
 
     def _group(self, facts: SignalFacts, found: list[Judged]) -> Steps:
         asking = [each for each in found if each.decision.action is Action.APPROVE]
         if asking:
-            answer: Answer = yield self._asks(facts, asking)
+            answer: Answer = yield self._asks(asking)
             why = "" if answer.granted else refusal(answer)
             yield from self._deliver(facts, found, granted=answer.granted, why=why)
         elif facts.how in (How.NUMBER, How.ITSELF, How.CHANGE) and all(
-            each.goes_on() and self._kernel_can_have_it(facts, each) for each in found
+            each.goes_on() and self._kernel_can_have_it(each) for each in found
         ):
-            if (yield from self._record_members(facts, found)):
-                yield _continue(facts, *found)
-            else:
-                yield Fail(errno.EPERM)
+            is_recorded = yield from _record_members(found, granted=False)
+            yield _continue(facts, *found) if is_recorded else Fail(errno.EPERM)
         else:
             yield from self._deliver(facts, found, granted=False)
 
@@ -283,10 +222,10 @@ class SignalMediator:
             refused = [each for each in refused if not _is_sigwraps(each)]
         if is_one and not all_go_on:
             found = [each.denied() for each in found]
-        if not (yield from self._record_members(facts, found, granted=granted)):
+        if not (yield from _record_members(found, granted=granted)):
             yield Fail(errno.EPERM)
             return
-        yield from self._tell(facts, [_denial(facts, each, why) for each in refused])
+        yield from self._tell(facts, [_denial(each, why) for each in refused])
         if not is_one:
             yield from _send_to_each(found, granted=granted)
         elif not all_go_on:
@@ -296,22 +235,18 @@ class SignalMediator:
         else:
             yield from _carried_out(_set_owner(facts, *found))
 
-    def _record_members(
-        self, facts: SignalFacts, found: list[Judged], *, granted: bool = False
-    ) -> Judgement:
-        """Record the events of a group. Returns whether all were written."""
-        for each in found:
-            if each.decision.log:
-                event = each.event(approved=granted)
-                event.payload["correlation"] = str(facts.correlation)
-                if not (yield event):
-                    return False
-        return True
+
+def _record_members(found: list[Judged], *, granted: bool) -> Judgement:
+    """Record the events of a group. Returns whether all were written."""
+    for each in found:
+        if each.decision.log and not (yield each.event(approved=granted, in_group=True)):
+            return False
+    return True
 
 
 def _send_to_each(found: list[Judged], *, granted: bool) -> Steps:
     reached = 0
-    found.sort(key=lambda each: TargetType.SELF in each.attempt.target_types)
+    found.sort(key=lambda each: TargetType.SELF in each.target.types)
     for each in found:
         action = each.decision.action
         if action is Action.ABSORB:
@@ -325,33 +260,22 @@ def _send_to_each(found: list[Judged], *, granted: bool) -> Steps:
         yield Fail(errno.EPERM, unlogged(*found))
 
 
-def _by_its_child(facts: SignalFacts, found: Judged) -> Judged:
-    """Let a child change its parent shell. Not remembered: it depends on the call's arguments."""
-    if facts.how is not How.CHANGE or found.goes_on():
-        return found
-    is_above = TargetType.ANCESTORS in found.target.types
-    may_change = is_above and facts.may_change(found.target)
-    return found.decided(rules.CHANGES_ITS_SHELL) if may_change else found
-
-
-def _sets_limits_of_shell(facts: SignalFacts, found: Judged) -> bool:
-    return found.decision is rules.CHANGES_ITS_SHELL and facts.syscall == "prlimit64"
-
-
 def _continue(facts: SignalFacts, *found: Judged) -> Continue | ContinueToChildren:
-    may_end = facts.how is How.NUMBER and facts.signal not in rules.IGNORED_BY_DEFAULT
+    may_end = facts.how is How.NUMBER and facts.signal not in IGNORED_BY_DEFAULT
     if may_end and any(TargetType.CHILDREN in each.target.types for each in found):
         return ContinueToChildren(unlogged(*found))
     return Continue(unlogged(*found))
 
 
-def _answered(answer: Continue | Succeed | Fail) -> Steps:
-    yield answer
+def _free(answer: Free) -> Steps:
+    match answer:
+        case Continue() | Succeed() | Fail():
+            yield answer
+        case _:
+            yield from _carried_out(answer)
 
 
-def _carried_out(
-    effect: Send | SetOwner | SetAsync | SetForeground | SetLimits,
-) -> Steps:
+def _carried_out(effect: Send | SetOwner | SetAsync | SetForeground) -> Steps:
     """Carry out the call in the supervisor. The caller gets the real result."""
     unrecorded = effect.unrecorded
     error: int = yield effect
@@ -361,20 +285,6 @@ def _carried_out(
         yield Fail(error, unrecorded)
     else:
         yield Succeed(unrecorded)
-
-
-def _on_itself(how: How, target: SignalTarget) -> Steps:
-    if how is How.ASYNC:
-        yield from _carried_out(SetAsync(target, Unrecorded.STAYS_INSIDE))
-    else:
-        yield Continue(Unrecorded.STAYS_INSIDE)
-
-
-def _choose_signal_of_owner(facts: SignalFacts) -> Steps:
-    if (yield _unaimed_event(facts, rules.OWNER_JUDGED)):
-        yield from _carried_out(SetAsync(None))
-    else:
-        yield Fail(errno.EPERM)
 
 
 def _set_owner(facts: SignalFacts, *found: Judged) -> SetOwner | SetAsync:
@@ -390,53 +300,13 @@ def _tracee(facts: SignalFacts) -> int:
     return aim.pid if facts.how is How.TRACE and isinstance(aim, SignalTarget) else 0
 
 
-def _deny_unread(facts: SignalFacts) -> Steps:
-    """Deny with the errno of an invalid address."""
-    yield _unaimed_event(facts, rules.UNREAD)
-    yield Fail(errno.EFAULT)
-
-
-def _unaimed_event(facts: SignalFacts, decision: Decision) -> Record:
-    sender = facts.sender
-    attempt = Attempt(facts.syscall, facts.signal, sender.pid, sender.comm, None, "", frozenset())
-    kind = rules.event_type(decision)
-    return Record(kind, rules.event_payload(attempt, decision))
-
-
-def _event_of(
-    facts: SignalFacts, found: Judged, *, approved: bool = False
-) -> Record | RecordRepeated | None:
-    """Return the event to record, None if the rule wants none."""
-    decision = found.decision
-    if not decision.log:
-        return None
-    event = found.event(approved=approved)
-    if not rules.is_coalesced(found.attempt, decision):
-        return event
-    key = (facts.sender, facts.signal, decision.rule, facts.syscall, found.target)
-    return RecordRepeated(event.event, event.payload, key, _COUNTED_FOR_S, event.escalation)
-
-
-def _attempt(facts: SignalFacts, target: SignalTarget) -> Attempt:
-    sender = facts.sender
-    return Attempt(
-        facts.syscall,
-        facts.signal,
-        sender.pid,
-        sender.comm,
-        target.pid,
-        target.comm,
-        target.types,
-    )
-
-
 def _is_sigwraps(found: Judged) -> bool:
     """Return whether the target is sigwrap. A sender to a group need not read of such members."""
     return TargetType.PARENT in found.target.types
 
 
-def _denial(facts: SignalFacts, found: Judged, why: str) -> Denied:
-    decision, target = found.decision, found.target
+def _denial(found: Judged, why: str) -> Denied:
+    facts, target, decision, _ = found
     if why and decision.action is Action.APPROVE:
         decision = decision._replace(message=with_rules_message(why, decision.message))
     return Denied(to_one(facts, target), (target.pid, target.start_time), decision)

@@ -1,4 +1,4 @@
-"""Sends signals and sets owners and limits for a caller, with no more rights than it has."""
+"""Sends signals and sets owners for a caller, with no more rights than it has."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import _thread
 import errno
 import fcntl
 import os
-import resource
 import struct
 from collections.abc import Callable
 
 from sigwrap.bare import signal
 from sigwrap.calls import F_SETOWN_EX, F_SETSIG, FIOASYNC, O_ASYNC
-from sigwrap.kernel import pidfd, proc_files, procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.libc import libc
-from sigwrap.kernel.memory import may_be_served, write_memory
 from sigwrap.session.effects import SignalTarget
 from sigwrap.session.lineage import Process
 from sigwrap.signal.call import SignalCall
@@ -24,20 +22,18 @@ _SI_TKILL = -6
 _F_GETOWN_EX = 16
 _CLONE_FILES = 0x400
 
-_RLIMIT_RTTIME = 15
-_UNSIGNED = (1 << 64) - 1
 _SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE = 0, 3, 5
 _SCHED_RESET_ON_FORK = 0x40000000
 _IOPRIO_CLASS_SHIFT, _IOPRIO_CLASS_MASK, _IOPRIO_CLASS_RT = 13, 7, 1
-# The kernel sends SIGXCPU, SIGKILL or SIGXFSZ above these limits.
-_ENDING = frozenset({resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, _RLIMIT_RTTIME})
 _SHELLS = frozenset("sh bash rbash dash ash busybox zsh ksh mksh yash posh fish".split())
 
 
 def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -> None:
     """Send a signal. Raises the OSError that the caller gets."""
+    if call.info is None:
+        raise OSError(errno.EFAULT, "siginfo")
     _check_kernel_would_let(sender.pid, target.pid, number)
-    held = pidfd.open_thread(target.thread) if target.thread else os.pidfd_open(target.pid)
+    held = signals.open_thread(target.thread) if target.thread else os.pidfd_open(target.pid)
     try:
         # Checked after the pidfd is open, so the pidfd is the judged process.
         if not is_still(target) or not _has_its_thread(target):
@@ -45,23 +41,24 @@ def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -
         if number in (signal.SIGKILL, signal.SIGSTOP) and _is_init_to(sender.pid, target.pid):
             return  # the kernel would protect a namespace's init from its own namespace
         credentials = procfs.credentials(sender.pid)
-        pidfd.send(
+        signals.send(
             held,
             number,
             sender_pid=sender.pid,
             sender_uid=0 if credentials is None else credentials.real_uid,
-            info=_callers_info(call) if number == call.signal else b"",
+            info=call.info if number == call.signal else b"",
         )
     finally:
         os.close(held)
 
 
-def would_fail(sender: Process, call: SignalCall, target: SignalTarget, thread: int) -> int:
+def probe(sender: Process, call: SignalCall, target: SignalTarget, thread: int) -> int:
     """Return the errno that signal 0 would get without Landlock, 0 for success."""
+    if call.info is None:
+        return errno.EFAULT
+    if call.info and _claims_the_kernel_sent_it(call.info):
+        return errno.EPERM
     try:
-        info = _callers_info(call)
-        if info and _claims_the_kernel_sent_it(info):
-            return errno.EPERM
         if thread and procfs.tgid(thread) != target.pid:
             return errno.ESRCH
         os.kill(target.pid, 0)
@@ -151,10 +148,7 @@ def _as_number(held: int, number: int, run: Callable[[int], object]) -> None:
 
 
 def may_change(sender: Process, call: SignalCall, target: SignalTarget) -> bool:
-    """Return whether the call may change its parent shell, as in `renice -p $$`.
-
-    It may give the shell fewer resources, but set no limit by which the kernel kills it.
-    """
+    """Return whether the call may change its parent shell, as in `renice -p $$`."""
     parent = sender.parent
     if parent is None or parent.has_ended or parent.pid != target.pid:
         return False
@@ -168,29 +162,8 @@ def may_change(sender: Process, call: SignalCall, target: SignalTarget) -> bool:
         case "sched_setscheduler":
             policy = call.value & ~_SCHED_RESET_ON_FORK
             return policy in (_SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE)
-        case "prlimit64":
-            return call.value not in _ENDING and _lowers(call, target.pid)
         case _:
             return False
-
-
-def set_limits(sender: Process, tid: int, call: SignalCall, target: SignalTarget) -> None:
-    """Set limits of another process, as judged: another thread could raise them in memory.
-
-    Raises the OSError that the caller gets.
-    """
-    identity = procfs.identity(sender.pid)
-    if not identity or identity != procfs.identity(target.pid):
-        raise PermissionError(errno.EPERM, "another user's")
-    if not is_still(target):
-        raise ProcessLookupError(errno.ESRCH, "it has ended")
-    assert call.limits is not None, "judged by them"
-    try:
-        old = resource.prlimit(target.pid, call.value, call.limits)
-    except ValueError as refusal:
-        raise OSError(errno.EINVAL, "limits") from refusal
-    if call.old_limits_at:
-        write_memory(tid, call.old_limits_at, struct.pack("qq", *old))
 
 
 def is_still(target: SignalTarget) -> bool:
@@ -201,19 +174,6 @@ def is_still(target: SignalTarget) -> bool:
 
 def _has_its_thread(target: SignalTarget) -> bool:
     return not target.thread or procfs.tgid(target.thread) == target.pid
-
-
-def _callers_info(call: SignalCall) -> bytes:
-    info = call.info
-    if info is None:
-        raise OSError(errno.EFAULT, "siginfo")
-    if not info:
-        return b""
-    if call.is_i386:  # no padding after the first three ints
-        info = info[:12] + bytes(4) + info[12 : pidfd.SIGINFO_BYTES - 4]
-    if call.how is How.NUMBER:  # the kernel writes the number itself
-        info = struct.pack("<i", call.signal) + info[4:]
-    return info
 
 
 def _claims_the_kernel_sent_it(info: bytes) -> bool:
@@ -266,19 +226,7 @@ def _is_a_systems_shell(pid: int) -> bool:
     """Return whether the process is a shell that root owns. Other programs may be agents."""
     exe = f"/proc/{pid}/exe"
     try:
-        name = proc_files.link(exe).rpartition("/")[2]
-        return name in _SHELLS and proc_files.file_status(exe).st_uid == 0
+        name = procfs.link(exe).rpartition("/")[2]
+        return name in _SHELLS and procfs.file_status(exe).st_uid == 0
     except OSError:
         return False
-
-
-def _lowers(call: SignalCall, pid: int) -> bool:
-    """Return whether new limits are lower, and writing the old ones cannot block the supervisor."""
-    if call.limits is None or (call.old_limits_at and may_be_served()):
-        return False
-    try:
-        now = resource.prlimit(pid, call.value)
-    except (OSError, ValueError):
-        return False
-    pairs = zip(call.limits, now, strict=True)
-    return all(new & _UNSIGNED <= old & _UNSIGNED for new, old in pairs)  # -1: no limit

@@ -8,7 +8,7 @@ import stat
 
 from sigwrap.bare import NamedTuple, NoReturn, signal
 from sigwrap.errors import NOT_EXECUTABLE, NOT_FOUND, SigwrapError
-from sigwrap.kernel import libc, limits, procfs
+from sigwrap.kernel import libc, limits, procfs, signals
 from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
 from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.start import onefile
@@ -41,7 +41,7 @@ class Inherited(NamedTuple):
     @classmethod
     def capture(cls) -> Inherited:
         # Unchanged in the one-file binary: its bootloader forks before it handles signals.
-        ignored = procfs.ignored_signals(os.getpid()) - _IGNORED_BY_PYTHON
+        ignored = signals.ignored_signals(os.getpid()) - _IGNORED_BY_PYTHON
         environment = onefile.original_environment(procfs.environment())
         # The bootloader corrects one of these variables itself.
         known_pids = (b"%d" % onefile.bootloader_pid(), b"%d" % os.getpid())

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from sigwrap.bare import signal
 from sigwrap.errors import SigwrapError
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import known_state_in
 from sigwrap.kernel.process import keep_from_core
 
@@ -113,11 +113,8 @@ def can_die_of(number: int) -> bool:
 
 def leave_no_core(bootloader_pid: int) -> None:
     """Prevent a core of the bootloader, which dies of the same signal as this process."""
-    try:
-        if bootloader_pid:
-            keep_from_core(bootloader_pid)
-    except OSError:
-        pass  # it has ended
+    if bootloader_pid:
+        keep_from_core(bootloader_pid)
 
 
 def _remove_broken_off() -> None:
@@ -170,7 +167,7 @@ def bootloader_pid() -> int:
 
 def _runs_our_file(pid: int) -> bool:
     try:
-        theirs, ours = map(proc_files.file_status, (f"/proc/{pid}/exe", "/proc/self/exe"))
+        theirs, ours = map(procfs.file_status, (f"/proc/{pid}/exe", "/proc/self/exe"))
     except OSError:
         return False
     return os.path.samestat(theirs, ours)
@@ -281,7 +278,7 @@ def _open(folder: str, identity: tuple[int, int] | None) -> int:
 
 def _make_ours(fd: int) -> None:
     # fchmod(2) wants one that is open to be read.
-    proc, path = proc_files.at(b"/proc/self/fd/%d" % fd)
+    proc, path = procfs.at(b"/proc/self/fd/%d" % fd)
     os.chmod(path, _OURS, dir_fd=proc)
 
 

@@ -5,7 +5,6 @@ Modules that most runs never use are only read by then, and imported from memory
 
 from __future__ import annotations
 
-import codecs
 import ctypes
 import fcntl
 import os
@@ -19,23 +18,24 @@ from _frozen_importlib import (  # type: ignore[attr-defined]  # importlib would
 from _frozen_importlib_external import ExtensionFileLoader, PathFinder
 from collections.abc import Callable
 
-from sigwrap.bare import Any, TypeVar
+from sigwrap.bare import IO, Any, TypeVar
 from sigwrap.errors import PolicyError
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.libc import libc
 from sigwrap.quick_import import code_of, read_bytecode
 
 # The extension modules outside the interpreter: what they are loaded from may be a user's file.
 _MODULES = frozenset({"re2._re2", "sigwrap.exec._repeated", "yaml._yaml"})
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+_COPIED_AT_ONCE = 1 << 24
 _FILE_SYSTEM = 0x200  # CLONE_FS: the working directory of a thread
 _PERTURB = -6  # M_PERTURB: malloc fills what it returns with the complement of this byte
 
 T = TypeVar("T")
 
 
-def sealed(name: str, data: bytes) -> int:
-    """Return a new memory file with this content, which no process can change.
+def sealed(name: str, data: bytes | IO[bytes]) -> int:
+    """Return a new memory file with this content, or that of a file; no process can change it.
 
     Its number is above those of the standard streams, even if one of them is closed.
     """
@@ -44,8 +44,12 @@ def sealed(name: str, data: bytes) -> int:
         fd = fcntl.fcntl(new, fcntl.F_DUPFD_CLOEXEC, 3)
     finally:
         os.close(new)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(data)
+    if isinstance(data, bytes):
+        with open(fd, "wb", closefd=False) as file:
+            file.write(data)
+    else:
+        while os.sendfile(fd, data.fileno(), None, _COPIED_AT_ONCE):
+            continue
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
     return fd
 
@@ -55,12 +59,12 @@ def with_path(fd: int, load: Callable[[str], T]) -> T:
 
     Root in a session can mount something over /proc; then the path starts from our own /proc.
     """
-    if not proc_files.is_ours():
+    if not procfs.is_ours():
         return load(f"/proc/self/fd/{fd}")
     if libc.unshare(_FILE_SYSTEM) != 0:
         raise ImportError("this thread cannot have its own working directory")
     here = os.open(".", os.O_PATH | os.O_CLOEXEC)
-    os.chdir(proc_files.held()[0])
+    os.chdir(procfs.held()[0])
     _fill_allocated_memory(0)
     try:
         return load(f"./self/fd/{fd}")
@@ -100,7 +104,7 @@ def create_module(spec: ModuleSpec, fd: int) -> Any:
 
 
 class MemoryLoader(ExtensionFileLoader):
-    def __init__(self, name: str, path: str, data: bytes) -> None:
+    def __init__(self, name: str, path: str, data: bytes | IO[bytes]) -> None:
         super().__init__(name, path)
         self._fd = sealed(name, data)  # stays open: glibc knows a library by its path
 
@@ -123,8 +127,8 @@ class _Finder:
         if spec is None or not isinstance(loader, ExtensionFileLoader):
             return None
         try:
-            with open(loader.path, "rb") as file:
-                spec.loader = MemoryLoader(name, loader.path, file.read())
+            with open(loader.path, "rb", buffering=0) as file:
+                spec.loader = MemoryLoader(name, loader.path, file)
         except OSError:
             pass  # a container forbids memfd_create; own_files.changeable names the file
         return spec
@@ -134,11 +138,6 @@ def load_modules_from_memory() -> None:
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
 
-
-# Load sigwrap's code before the command starts, so the command cannot change it.
-
-# Python imports a codec when it is first used.
-_CODECS = ("ascii", "latin-1", "utf-8", "utf-16")
 
 # Modules that functions import, with all of their imports; a package before its parts.
 _USED_LATER = """
@@ -231,8 +230,6 @@ _read = _ReadModules()
 def read_what_is_used_later(*, in_a_run: bool = True, needs_patterns: bool = False) -> None:
     """Read modules for later use. Raises ImportError or PolicyError if the policy has patterns, and
     there is no engine."""
-    for name in _CODECS:
-        codecs.lookup(name)
     for name in (*_USED_LATER, *(_USED_LATER_IN_A_RUN if in_a_run else ())):
         try:
             _read.read(name)

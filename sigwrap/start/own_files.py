@@ -15,43 +15,44 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from sigwrap.bare import NamedTuple
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
 from sigwrap.kernel.file_state import State, known_state_in, may_be_later_in
-from sigwrap.kernel.paths import Caller, MayWait, our_view, path_of
+from sigwrap.kernel.paths import Caller, MayWait, open_on_one_mount, our_view, path_of
 from sigwrap.start import onefile
 from sigwrap.start.own_code import read_files
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_ABOVE_THE_PACKAGE = os.path.dirname(_PACKAGE)
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_ABOVE_THE_PACKAGE = os.path.dirname(PACKAGE)
 _INSTALLED = os.path.basename(_ABOVE_THE_PACKAGE) in ("site-packages", "dist-packages")
-_IS_ZIPAPP = not onefile.unpacked_folder() and not os.path.isdir(_PACKAGE)
+_IS_ZIPAPP = not onefile.unpacked_folder() and not os.path.isdir(PACKAGE)
 _CLOCK_OF_FILES = 5  # CLOCK_REALTIME_COARSE
 _RUN_AT_EVERY_START = ("sitecustomize.py", "usercustomize.py")
 _BYTECODE = "__pycache__"
 _SYSTEM_FOLDERS = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _NAMES_LOOKED_AT = 20_000  # in a directory
 
+# Every file below it is sigwrap's.
+_OURS = onefile.unpacked_folder() or PACKAGE
 # Files with a noted state of their own; other files are found through their directories.
 _PROGRAM = (sys.executable, _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (sys.executable,)
-
-
-class _Noted(NamedTuple):
-    time_ns: int
-    files: dict[str, _Pinned]
-    links: dict[str, _Pinned]  # on the path to these files
-    names: dict[str, list[str]]  # by directory: other loaded files; no more will be loaded
-    listed: list[str]  # directories in which every file is sigwrap's
-    of_the_start: list[str]  # files and directories that only a start reads
 
 
 class _Pinned(NamedTuple):
     path: PinnedPath
     identity: tuple[int, int]
+
+
+class _Noted(NamedTuple):
+    time_ns: int
+    pins: dict[str, _Pinned]  # of files, directories, and the links on the path to these
+    names: dict[str, list[str]]  # by directory: the loaded files in it
+    inside: dict[str, dict[str, int]]  # by directory of sigwrap's: the directories in it
+    of_the_start: list[str]  # what only a start reads
 
 
 _noted: _Noted
@@ -60,22 +61,35 @@ _noted: _Noted
 def note_own_files() -> None:
     """Note all files and their directories; the command is about to run."""
     global _noted
-    time_ns = time.clock_gettime_ns(_CLOCK_OF_FILES)
-    files, links, names = dict[str, _Pinned](), dict[str, _Pinned](), dict[str, list[str]]()
-    known: Known = {}
+    noted = _Noted(time.clock_gettime_ns(_CLOCK_OF_FILES), {}, {}, {}, [*_of_the_start()])
     for path in set(_files()):
         folder, name = os.path.split(path)
-        names.setdefault(folder, []).append(name)
-    listed = list(_folders_below(onefile.unpacked_folder() or _PACKAGE))
-    of_the_start = list(_of_the_start())
-    for path in {*_PROGRAM, *listed, *of_the_start, *names}:
+        noted.names.setdefault(folder, []).append(name)
+    known: Known = {}
+    for path in dict.fromkeys((*_PROGRAM, _OURS, *noted.of_the_start, *noted.names)):
         try:
-            real, files[path] = _pinned(path, known)
-            if real != path:
-                links.update((link, _pinned_link(link, known)) for link in _links_on(path))
+            real, noted.pins[path] = _pinned(path, known)
         except OSError:
             continue  # no file is loaded from there
-    _noted = _Noted(time_ns, files, links, names, listed, of_the_start)
+        if real != path:
+            noted.pins.update((link, _pinned_link(link, known)) for link in _links_on(path))
+    for path in _OURS, *noted.of_the_start:
+        if path != _ABOVE_THE_PACKAGE:
+            _note_inside(path, noted.inside)
+    _noted = noted
+
+
+def _note_inside(folder: str, inside: dict[str, dict[str, int]]) -> None:
+    try:
+        with os.scandir(folder) as entries:
+            found = {e.name: e.inode() for e in entries if e.is_dir(follow_symlinks=False)}
+    except OSError:
+        return  # it is a file
+    if not _INSTALLED:
+        found.pop(_BYTECODE, None)
+    inside[folder] = found
+    for name in found:
+        _note_inside(os.path.join(folder, name), inside)
 
 
 def changeable() -> list[str]:
@@ -85,7 +99,7 @@ def changeable() -> list[str]:
 
 def _mapped_files() -> Iterator[str]:
     """Yield the files of private mappings, except removed ones."""
-    return mapped_in(proc_files.all_contents("/proc/self/maps"))
+    return mapped_in(procfs.all_contents("/proc/self/maps"))
 
 
 def mapped_in(maps: bytes) -> Iterator[str]:
@@ -155,29 +169,22 @@ def _links_on(path: str) -> Iterator[str]:
 
 def changed_own_files() -> list[str]:
     """Return the files that changed or are gone, except those unpacked for this run."""
-    ours = [] if onefile.unpacked_folder() else _noted.listed
-    return sorted(set(_changed((*ours, *_noted.of_the_start))))
+    return sorted(set(_changed((_OURS,) if onefile.unpacked_folder() else ())))
 
 
 def changed_stub_file() -> str:
     """Return a changed file that a stub is loaded from, or an empty string."""
-    return next(_changed(_noted.listed), "")
+    return next(_changed(_noted.of_the_start), "")
 
 
-def _changed(listed: Iterable[str]) -> Iterator[str]:
-    for link, pinned in _noted.links.items():
-        yield from _changed_at(link, pinned, None)
-    wanted = [*((path, None) for path in (*_PROGRAM, *listed)), *_noted.names.items()]
-    for path, names in wanted:
-        if path in _noted.files:
-            yield from _changed_at(path, _noted.files[path], names)
+def _changed(left_out: Collection[str]) -> Iterator[str]:
+    for path, pinned in _noted.pins.items():
+        if path not in left_out or path in _noted.names:
+            yield from _changed_at(path, pinned)
 
 
-def _changed_at(path: str, pinned: _Pinned, names: list[str] | None) -> Iterator[str]:
-    """Yield the path if a file or link changed, and the changed files in a directory.
-
-    In a directory, check these names, or all if None.
-    """
+def _changed_at(path: str, pinned: _Pinned) -> Iterator[str]:
+    """Yield the path if a file or link changed, and the changed files in a directory."""
     try:
         fd = pinned.path.open()
     except OSError:
@@ -187,29 +194,49 @@ def _changed_at(path: str, pinned: _Pinned, names: list[str] | None) -> Iterator
         status = os.fstat(fd)
         if (status.st_dev, status.st_ino) != pinned.identity:
             yield path
-        elif stat.S_ISDIR(status.st_mode):
-            yield from _changed_in_folder(fd, path, names)
-        elif status.st_ctime_ns > _noted.time_ns:
-            yield path
+        elif not stat.S_ISDIR(status.st_mode):
+            if status.st_ctime_ns > _noted.time_ns:
+                yield path
+        else:
+            yield from _changed_in(fd, path, _noted.names.get(path, ()))
+            if path in _noted.inside or path == _ABOVE_THE_PACKAGE:
+                yield from _changed_below(fd, path)
     finally:
         os.close(fd)
 
 
-def _changed_in_folder(fd: int, path: str, names: list[str] | None) -> list[str]:
+def _changed_below(fd: int, folder: str) -> Iterator[str]:
+    inside = _noted.inside.get(folder, {})
     try:
-        return list(_changed_in(fd, path, _names(fd, path) if names is None else names))
+        names = _names(fd, folder)
     except OSError:  # the session has taken away sigwrap's permission to read it
-        return [path]
+        yield folder
+        return
+    yield from _changed_in(fd, folder, names - inside.keys())
+    for name, inode in inside.items():
+        path = os.path.join(folder, name)
+        try:
+            inner = open_on_one_mount(fd, name, os.O_DIRECTORY)
+        except OSError:
+            yield path
+            continue
+        try:
+            if os.fstat(inner).st_ino == inode:
+                yield from _changed_below(inner, path)
+            else:
+                yield path
+        finally:
+            os.close(inner)
 
 
 def _changed_in(fd: int, folder: str, names: Iterable[str]) -> Iterator[str]:
     for name in list(may_be_later_in(fd, names, _noted.time_ns)):
         path = os.path.join(folder, name)
-        if path not in _noted.files and _has_changed(fd, path):
+        if path not in _noted.pins and _has_changed(fd, path):
             yield path
 
 
-def _names(fd: int, path: str) -> list[str]:
+def _names(fd: int, path: str) -> set[str]:
     """Return the names to check: beside the package, only what Python runs at every start.
 
     In a checkout, any process that imports a module writes its bytecode.
@@ -217,19 +244,24 @@ def _names(fd: int, path: str) -> list[str]:
     readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
     try:
         with os.scandir(readable) as entries:
-            names = [entry.name for entry in islice(entries, _NAMES_LOOKED_AT)]
+            names = {entry.name for entry in islice(entries, _NAMES_LOOKED_AT)}
     finally:
         os.close(readable)
     if _INSTALLED and path == _ABOVE_THE_PACKAGE:
-        return [name for name in names if name.endswith(".pth") or name in _RUN_AT_EVERY_START]
-    return [name for name in names if _INSTALLED or name != _BYTECODE]
+        return {name for name in names if name.endswith(".pth") or name in _RUN_AT_EVERY_START}
+    return names if _INSTALLED else names - {_BYTECODE}
 
 
 def _has_changed(fd: int, path: str) -> bool:
     try:
         state = known_state_in(fd, os.fsencode(os.path.basename(path)))
         if stat.S_ISLNK(state.mode) and not _is_later(state):
-            state = _state_behind(path)
+            us = Caller(os.getpid(), os.getpid(), our_view())
+            behind = us.open(os.fsencode(path))
+            try:
+                state = us.known_state(behind)
+            finally:
+                os.close(behind)
     except FileNotFoundError:
         return not path.endswith(".pyc")  # Python needs no bytecode file
     except (OSError, MayWait):
@@ -242,22 +274,13 @@ def _is_later(state: State) -> bool:
     return seconds * 1_000_000_000 + nanoseconds > _noted.time_ns
 
 
-def _state_behind(link: str) -> State:
-    us = Caller(os.getpid(), os.getpid(), our_view())
-    fd = us.open(os.fsencode(link))
-    try:
-        return us.known_state(fd)
-    finally:
-        os.close(fd)
-
-
 def _files() -> Iterator[str]:
     """Yield the loaded files outside the package."""
     if onefile.unpacked_folder():
         return
     yield from _mapped_files()
     yield from (path for path in read_files() if path.startswith("/") and "/proc/" not in path)
-    inside = ("/proc/", _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (_PACKAGE,)
+    inside = ("/proc/", _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (PACKAGE,)
     for module in list(sys.modules.values()):
         for path in (getattr(module, "__file__", None), getattr(module, "__cached__", None)):
             if path and not path.startswith(inside):
@@ -272,16 +295,4 @@ def _of_the_start() -> Iterator[str]:
     if _INSTALLED:
         yield _ABOVE_THE_PACKAGE
     elif not _IS_ZIPAPP:
-        yield from _folders_below(os.path.join(_ABOVE_THE_PACKAGE, "policies"))
-
-
-def _folders_below(folder: str) -> Iterator[str]:
-    try:
-        with os.scandir(folder) as entries:
-            inside = [each.path for each in entries if each.is_dir(follow_symlinks=False)]
-    except OSError:
-        return
-    yield folder
-    for each in inside:
-        if _INSTALLED or not each.endswith(_BYTECODE):
-            yield from _folders_below(each)
+        yield os.path.join(_ABOVE_THE_PACKAGE, "policies")

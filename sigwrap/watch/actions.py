@@ -60,11 +60,11 @@ def _lift(store: str) -> str:
 
 def _asked(store: str, session_id: str, request: ControlRequest) -> ControlReply:
     request = {**request, "session_id": session_id}  # another session's socket may have its name
-    with ask_one(store, session_id, request) as (_session, reply):
-        if reply.get("ok") is not True:
-            message = printable(text(reply.get("message")) or "refused")
-            raise SessionError(f"session {printable(session_id)}: {message}")
-        return reply
+    reply = ask_one(store, session_id, request)
+    if reply.get("ok") is not True:
+        message = printable(text(reply.get("message")) or "refused")
+        raise SessionError(f"session {printable(session_id)}: {message}")
+    return reply
 
 
 def _settled(approval_id: str, reply: ControlReply) -> str:

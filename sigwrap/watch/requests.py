@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from sigwrap.approve.control_client import Answered, Unreachable, ask_all
@@ -27,17 +25,14 @@ _TEXTS = "id kind process what masked runs loads folder rule policy message".spl
 _NOT_FROM_HERE = "cannot be approved on this terminal: processes in the session could type on it"
 
 
-@contextmanager
-def listed_by_all(store: str) -> Iterator[tuple[list[Answered], list[Unreachable]]]:
+def listed_by_all(store: str) -> tuple[list[Answered], list[Unreachable]]:
     """Ask all sessions for their requests, twice if one is silent."""
-    with ask_all(store, _LIST) as (answered, failures):
-        if not silent_ones(store, answered, failures):
-            yield answered, failures
-            return
-    time.sleep(_AGAIN_AFTER_S)
-    with ask_all(store, _LIST) as (answered, failures):
+    answered, failures = ask_all(store, _LIST)
+    if silent_ones(store, answered, failures):
+        time.sleep(_AGAIN_AFTER_S)
+        answered, failures = ask_all(store, _LIST)
         failures += silent_ones(store, answered, failures)
-        yield answered, failures
+    return answered, failures
 
 
 def silent_ones(
@@ -45,7 +40,7 @@ def silent_ones(
 ) -> list[Unreachable]:
     """Return the running sessions that did not answer: a process in a session can remove control
     sockets."""
-    known = {each.client.session_id for each in answered} | {each.session_id for each in failures}
+    known = {each.session_id for each in answered} | {each.session_id for each in failures}
     try:
         names = os.listdir(sessions_folder(store))
     except OSError:

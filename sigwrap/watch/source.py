@@ -213,8 +213,7 @@ class Source:
             self._ask_now.clear()
             self._attendance.look()
             try:
-                with ask_all(self._store, _LIST, self._replies) as (answered, failures):
-                    self._take(answered, failures)
+                self._take(*ask_all(self._store, _LIST, self._replies))
             except (SigwrapError, OSError) as failure:
                 self._replies, self._unreachable = {}, (str(failure),)
             self._replied_ns = time.time_ns()
@@ -229,13 +228,13 @@ class Source:
 
     def _take(self, answered: list[Answered], failures: list[Unreachable]) -> None:
         replies, problems = {}, [str(each) for each in failures]
-        for client, reply in answered:
+        for session_id, reply in answered:
             # A process in a session can give its socket another session's name.
-            if reply.get("ok") is True and reply.get("session_id") == client.session_id:
-                replies[client.session_id] = reply
+            if reply.get("ok") is True and reply.get("session_id") == session_id:
+                replies[session_id] = reply
             else:
                 why = text(reply.get("message")) or _ANOTHERS
-                problems.append(f"session {client.session_id}: {why}")
+                problems.append(f"session {session_id}: {why}")
         self._replies = replies
         known = set(replies) | {each.session_id for each in failures}
         self._unreachable = tuple(dict.fromkeys([*problems, *self._silent(known)]))

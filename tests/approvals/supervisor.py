@@ -62,6 +62,7 @@ def serve(options: argparse.Namespace) -> None:
         approvals=Mode(options.mode),
         approval_timeout_s=options.timeout,
         unattended_timeout_s=math.inf,
+        notify="",
     )
     session = session_of(
         loop=loop,
@@ -72,7 +73,6 @@ def serve(options: argparse.Namespace) -> None:
         is_inside=lambda _pid: False,
         keeps_from=lambda _socket: False,
         how_it_stands=dict,
-        notifier=lambda: None,
     )
     approvals = Approvals(session)
     orders = os.open(f"{options.pipes}/orders", os.O_RDWR)

@@ -12,11 +12,15 @@ ASK = "\n  - {name: ask, commands: [uname], decision: approve, message: why}\n"
 
 
 @pytest.mark.promise("approvals from elsewhere")
-def test_the_command_gets_the_request_and_no_removed_variable(as_user: Sigwrap) -> None:
-    path = policy(as_user.folder, ASK, "env_policy: {remove: [MY_TOKEN]}")
+@pytest.mark.parametrize("length", [0, 5_000])  # of names that no message has room for
+def test_the_command_gets_the_request_and_no_removed_variable(
+    as_user: Sigwrap, length: int
+) -> None:
+    path = policy(as_user.folder, ASK, 'env_policy: {remove: ["MY_*"]}')
     told = as_user.folder / "told"
     line = ("--approvals", "control", "--notify", f"pwd > {told}; env >> {told}; echo . >> {told}")
-    run = as_user.start("-p", path, *line, "--", "uname", "-s", env={"MY_TOKEN": "secret"})
+    env = {"MY_TOKEN": "secret", f"MY_{'X' * length}": "1"}
+    run = as_user.start("-p", path, *line, "--", "uname", "-s", env=env)
     await_that(lambda: told.exists() and told.read_text().endswith("\n.\n"))
     (request,) = as_user.events("approval_requested")
     approval_id = request.payload["approval_id"]

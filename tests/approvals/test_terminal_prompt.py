@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from sigwrap.kernel.terminals import reads_a_line, waits_for_input
 from tests.support.harness import PYTHON
 from tests.support.waiting import await_that
@@ -340,6 +340,6 @@ def group(subject: Any) -> list[int]:
     """The job's processes."""
     return [
         found.pid
-        for pid in proc_files.all_pids()
+        for pid in procfs.all_pids()
         if (found := procfs.stat(pid)) is not None and found.pgrp == subject.terminal.pid
     ]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from sigwrap.events import Payload
 from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
 from tests.support.terminal import ANSWERS
 from tests.support.waiting import Late, await_that
@@ -71,6 +74,16 @@ class Tmux:
         time.sleep(0.35)  # an answer that comes faster is none, so there is no event to wait for
         self.type(f"y {code}")
 
+    @contextmanager
+    def connection_without_holder(self) -> Iterator[None]:
+        """Connect to the server, with a socket that is only in a message which no process reads."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(self.socket)
+            ours, theirs = socket.socketpair()
+            socket.send_fds(ours, [b"."], [client.fileno()])
+        with ours, theirs:
+            yield
+
     def close(self) -> None:
         self._subject.native("tmux", "-L", self._name, "kill-server")
 
@@ -87,6 +100,11 @@ def policy(subject: Sigwrap, decision: str) -> Path:
     path.write_text(POLICY + (KEPT.replace("DECISION", decision) if decision else ""))
     path.chmod(0o644)
     return path
+
+
+def request_number(number: int, subject: Sigwrap) -> Payload:
+    await_that(lambda: len(subject.events("approval_requested")) > number)
+    return subject.events("approval_requested")[number].payload
 
 
 @pytest.mark.promise("approvals on a terminal")
@@ -118,6 +136,19 @@ def test_another_pane_of_the_same_tmux_may_answer(as_user: Sigwrap, tmux: Tmux) 
     tmux.do("split-window", "-d", f"{approve}; sleep 60")
     tmux.shows(r"Linux\n(.*\n)*the-end\n")
     assert not as_user.sealed_events("control_refused")
+
+
+def test_it_asks_in_place_once_each_connection_has_a_known_holder(
+    as_user: Sigwrap, tmux: Tmux
+) -> None:
+    """A client that exits also loses its descriptors before the kernel closes its sockets."""
+    with tmux.connection_without_holder():
+        tmux.run(policy(as_user, "deny"), "uname -s")
+        tmux.shows("cannot be answered here: the session may be connected to tmux")
+    tmux.answer_yes()
+    tmux.shows(r"Linux\n(.*\n)*the-end\n")
+    (granted,) = as_user.sealed_events("approval_granted")
+    assert granted.payload["by"] == "the terminal"
 
 
 @pytest.mark.parametrize("how", ["the socket", "another name of it"])
@@ -165,13 +196,17 @@ def test_a_socket_with_a_new_name_is_still_the_multiplexers(as_user: Sigwrap, tm
 
 
 def test_a_connection_that_the_command_inherits_counts(as_user: Sigwrap, tmux: Tmux) -> None:
+    """Also once it is closed: tmux may still do what the command told it."""
     program = (
         "import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
         "os.dup2(s.fileno(), 9, inheritable=True); os.execv(sys.argv[2], sys.argv[2:])"
     )
-    line = f'{UNDER_TEST} -p {policy(as_user, "deny")} --no-report -- sh -c "uname -s"'
+    command = "uname -s; exec 9>&-; uname -r"
+    line = f'{UNDER_TEST} -p {policy(as_user, "deny")} --no-report -- sh -c "{command}"'
     tmux.type(f"{PYTHON[0]} -c '{program}' {tmux.socket} {line}{SAY_END}")
     tmux.shows("cannot be answered here: the session may be connected to tmux")
-    (request,) = as_user.events("approval_requested")
-    assert as_user.native(UNDER_TEST, "deny", request.payload["approval_id"]).returncode == 0
+    for number in range(2):
+        request = request_number(number, as_user)
+        assert request["asked"] == ["control"]
+        assert as_user.native(UNDER_TEST, "deny", request["approval_id"]).returncode == 0
     tmux.shows(r"request denied(.*\n)*the-end\n")

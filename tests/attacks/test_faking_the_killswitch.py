@@ -10,7 +10,7 @@ import pytest
 
 from sigwrap.events import Event
 from sigwrap.kernel import procfs
-from sigwrap.kernel.sigfd import KILL_SWITCH_SIGNAL
+from sigwrap.kernel.signals import KILL_SWITCH_SIGNAL
 from sigwrap.log.catalog import list_sessions, open_session
 from tests.support.harness import IS_BINARY, PYTHON, REFUSED, UNDER_TEST, Running, Sigwrap
 from tests.support.killswitch import PATIENT, started, switch

@@ -163,7 +163,7 @@ def test_a_stub_does_not_run_from_files_that_were_changed(
     assert said.line() == b"recorded"
     assert said.line() == b"ready"
     marker = as_user.folder / "attacked"
-    changed = installation.folder / "sigwrap" / "stub" / "stand_in.py"
+    changed = installation.folder / "sigwrap" / "record" / "stand_in.py"
     with changed.open("a") as file:
         file.write(f"open({str(marker)!r}, 'w')\n")
     out, _ = process.communicate(b"x\n", PATIENCE_S)
@@ -185,7 +185,7 @@ def test_a_folder_that_is_new_is_not_looked_into(
         (within,) = as_user.folder.glob("_MEI*")
     else:
         process = _started(as_user, installation.line(*words))
-        within = installation.folder / "sigwrap" / "stub"
+        within = installation.folder / "sigwrap" / "record"
     more = within / "more"
     more.mkdir()
     (more / "file").touch()
@@ -214,7 +214,7 @@ def test_a_folder_that_can_not_be_read_any_more_is_noticed(
 ) -> None:
     """The log is sealed all the same. Root reads it, and nothing in it has changed."""
     process = _started(as_user, installation.line("--", *WAITS))
-    folder = installation.folder / "sigwrap" / "stub"
+    folder = installation.folder / "sigwrap" / "record"
     folder.chmod(0o111)
     _goes_on(as_user, process)
     folder.chmod(0o755)

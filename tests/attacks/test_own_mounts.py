@@ -186,7 +186,7 @@ def test_by_another_mount_it_is_another_file(mounts: Sigwrap, programs: Path) ->
 SIGWRAP = Path(__file__).parents[2] / "sigwrap"
 BY_PATH = re.compile(r'(os\.(open|readlink|stat|listdir|scandir)|os\.path\.\w+|\bopen)\(b?f?"/proc')
 BEFORE_COMMAND = {"kernel/descriptors.py"}
-HOLDS_IT = {"kernel/proc_files.py"}
+HOLDS_IT = {"kernel/procfs.py"}
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")

@@ -67,6 +67,19 @@ def test_an_exec_that_looks_over_is_compared_and_its_tracer_sees_the_end(
         assert counts["ran"] + counts["killed"]
 
 
+def test_a_tracer_that_is_killed_while_it_dumps_core_lets_nothing_run(
+    as_user: Sigwrap, compiled: Path, first: Path
+) -> None:
+    for name in ("good", "bad"):
+        shutil.copy(first, as_user.folder / name)
+    names = (str(as_user.folder / "good"), str(as_user.folder / "bad"))
+    path = policy(as_user.folder, RULES, TRACING)
+    line = ("-p", path, "--", str(compiled / "traced_dumps"), *names, str(AT_MOST_S))
+    said, counts = _said_and_counted(as_user.run(*line, within_s=2 * PATIENCE_S))
+    assert set(said) == {"good pull"}
+    assert counts["denied"] and counts["killed"]
+
+
 def test_what_looks_as_before_is_compared(as_user: Sigwrap, compiled: Path) -> None:
     path = policy(as_user.folder, RULES, TRACING)
     line = ("-p", path, "--", str(compiled / "traced_alike"), str(ROUNDS), str(AT_MOST_S))

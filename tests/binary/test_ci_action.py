@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.log.catalog import open_session
 from sigwrap.report.check.verify import Outcome, verify_session
 from tests.binary.conftest import Run
@@ -82,7 +82,7 @@ def _processes_of(machine: BareMachine) -> list[int]:
         except OSError:
             return False
 
-    return [pid for pid in proc_files.all_pids() if is_there(pid)]
+    return [pid for pid in procfs.all_pids() if is_there(pid)]
 
 
 def _artifact(runner: Runner) -> Path:

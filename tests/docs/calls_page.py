@@ -40,8 +40,8 @@ and answered the call. All other calls run at full speed. This page is generated
 - *Judged as SIGKILL* or SIGSTOP: the policy decides as if the caller sent that signal to the other
   process. *Judged as tracing*: as SIGKILL, and always denied outside this session.
 - On the caller itself these calls are free. For a shell that is the caller's parent
-  (`builtin:parent`), these are free: priority, affinity, scheduling and I/O classes other than
-  realtime, and lower limits except RLIMIT_CPU and RLIMIT_FSIZE.
+  (`builtin:parent`), these are free: priority, affinity, and scheduling and I/O classes
+  other than realtime.
 - What another thread could change meanwhile (a pidfd, memory), sigwrap copies first. It carries out
   the call itself, with no more rights than the caller.
 

@@ -45,12 +45,12 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "signal/targets.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
     "signal/handler.py": {FIELDS: ("TIOCSPGRP",)},  # SIGTTOU is blocked
-    "kernel/pidfd.py": {
+    "kernel/signals.py": {FIELDS: ("pidfd_send_signal",)},
+    "kernel/descriptors.py": {
         LOCK: ("pidfd_getfd",),  # held by the process until its exec ends
-        FIELDS: ("pidfd_send_signal",),
     },
     # Of a thread that stands at its exec stop; a worker reads mapped files.
-    "kernel/ptrace.py": {LOCK: ("open mem", "pread", "pwrite", "ptrace", "pidfd_getfd")},
+    "kernel/ptrace.py": {LOCK: ("open mem", "pread", "pwrite", "ptrace")},
     # A worker once a process in the session has mounted something; before that, few pages.
     "kernel/memory.py": {WORKER: ("open mem", "pread", "process_vm_writev")},
     "join/joins.py": {
@@ -68,33 +68,42 @@ OPENED_BY_SIGWRAP = "a file that it opens, by a worker if a program serves it"
 PROC = "/proc, or its own pipes and pidfds"
 OWN = {
     "kernel/process.py": "itself, /proc, and its own pidfds",
-    "kernel/descriptors.py": "itself, new pipes and files that it opens",
     "exec/commands.py": OPENED_BY_SIGWRAP,
     "exec/content.py": OPENED_BY_SIGWRAP,
     "exec/verify.py": OPENED_BY_SIGWRAP,
     "exec/replacements.py": "a file in memory of its own",
     "kernel/landlock.py": "before the command runs",
-    "kernel/sockets.py": PROC,
     "start/own_code.py": "a memory file of its own",
+    "start/own_files.py": "its own files",
+    "start/policy_files.py": "before the command runs",
+    "control/killswitch.py": "files of the store, and a sealed memory file",
+    "record/stand_in.py": "a process of its own",
+    "join/joining.py": "a process of its own",
+    "join/relay.py": "a process of its own",
     "kernel/paths.py": OPENED_BY_SIGWRAP,
     "kernel/peer.py": PROC,
     "approve/control_socket.py": "a lock of its own",
-    "kernel/proc_files.py": PROC,
     "kernel/procfs.py": PROC,
     "start/onefile.py": OPENED_BY_SIGWRAP,
-    "kernel/sigfd.py": PROC,
-    "network/duplicate.py": "a thread of its own",
     "kernel/libc.py": "its own threads and timers",
     "control/usage.py": "its own control group",
     "join/fork_server.py": "a process of its own",
     "control/remote_poll.py": "a file of the user, by a thread of its own",
+}
+OWN_CALLS = {  # in modules that also call callers' objects
+    *((call, "network/duplicate.py") for call in ("prctl", "capset", "setgroups")),
+    *((call, "network/duplicate.py") for call in ("setresgid", "setresuid")),
+    ("read", "kernel/sockets.py"),  # /proc
+    ("read", "kernel/signals.py"),
+    ("fstat", "kernel/descriptors.py"),
+    ("close_range", "kernel/descriptors.py"),
+    ("fcntl F_SETPIPE_SZ", "kernel/descriptors.py"),
 }
 NAMED = {
     "_connect": "connect",
     "_getsockname": "getsockname",
     "_getsockopt": "getsockopt",
     "_listen": "listen",
-    "_pidfd_getfd": "pidfd_getfd",
     "_ptrace": "ptrace",
     "_sendmsg": "sendmsg",
     "os.fstat": "fstat",
@@ -109,6 +118,10 @@ NAMED = {
     "termios.tcgetattr": "tcgetattr",
     "termios.tcsetattr": "tcsetattr",
 }
+FOLDERS = (
+    *("kernel", "exec", "signal", "network", "files", "record", "approve", "control", "session"),
+    *("join", "start"),
+)
 ELSEWHERE = {"seccomp", "syscall", "_SET_FLAGS"}
 
 
@@ -137,7 +150,7 @@ def _calls(tree: ast.AST) -> Iterator[str]:
 
 def _made() -> set[tuple[str, str]]:
     found = set()
-    for folder in ("linux", "run"):
+    for folder in FOLDERS:
         for path in (SOURCES / folder).rglob("*.py"):
             module = str(path.relative_to(SOURCES))
             found |= {(call, module) for call in _calls(ast.parse(path.read_text("utf-8")))}
@@ -156,7 +169,8 @@ def _listed() -> set[tuple[str, str]]:
 def test_each_call_on_a_callers_object_has_a_reason_and_each_reason_a_call() -> None:
     made = _made()
     assert {module for _, module in made} >= OWN.keys()
-    assert {each for each in made if each[1] not in OWN} == _listed()
+    assert {each for each in made - OWN_CALLS if each[1] not in OWN} == _listed()
+    assert made >= OWN_CALLS
 
 
 def test_the_page_lists_the_calls_by_reason() -> None:

@@ -59,7 +59,7 @@ def _history_keys() -> list[str]:
 
 
 QUOTED = [
-    ("docs/exit-errors.md", _statuses()),
+    ("docs/exit-status.md", _statuses()),
     ("docs/signals.md", f"with {MAX_TEXT} characters of source and reason"),
     ("docs/signals.md", f"The newest {MAX_HISTORY} signals are kept"),
     ("docs/signals.md", f"At most {MAX_QUEUED} signals wait"),

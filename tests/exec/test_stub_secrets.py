@@ -13,7 +13,7 @@ from threading import Thread
 
 import pytest
 
-from sigwrap.kernel.ptrace import take_descriptor
+from sigwrap.kernel.descriptors import duplicate
 from sigwrap.record.frames import Kind, frame
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
@@ -71,7 +71,7 @@ def _socket_of(stub: int) -> socket.socket:
         for each in numbers
         if each > 2 and os.readlink(f"/proc/{stub}/fd/{each}").startswith("socket:")
     )
-    return socket.socket(fileno=take_descriptor(stub, number))
+    return socket.socket(fileno=duplicate(stub, number))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.kernel import procfs
-from sigwrap.kernel.pidfd import duplicate_socket
+from sigwrap.kernel.descriptors import duplicate_socket
 from sigwrap.kernel.process import children
 from tests.joined.addresses import JOIN
 from tests.support.harness import PYTHON, Sigwrap

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from sigwrap import calls
-from sigwrap.kernel import procfs, ptrace
+from sigwrap.kernel import ptrace, signals
 from sigwrap.kernel.ptrace import ERESTARTNOHAND, ERESTARTNOINTR, ERESTARTSYS, LAYOUT, Registers
 
 pytestmark = pytest.mark.skipif(not LAYOUT.tells_restarts, reason="no register tells of it")
@@ -45,6 +45,6 @@ def test_a_call_is_made_again(
     monkeypatch.setattr(ptrace, "registers", lambda _tid: stopped)
     monkeypatch.setattr(ptrace, "set_registers", lambda _tid, values: put.append(values))
     monkeypatch.setattr(ptrace, "architecture", lambda _tid: calls.X86_64)
-    monkeypatch.setattr(procfs, "catches_or_ignores", lambda _tid, number: number == IGNORED)
+    monkeypatch.setattr(signals, "catches_or_ignores", lambda _tid, number: number == IGNORED)
     ptrace.make_again(7, stop << 8 | 0x7F)
     assert put == ([] if becomes is None else [stopped | {"rax": -becomes}])

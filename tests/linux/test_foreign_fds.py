@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.kernel import pidfd
+from sigwrap.kernel import descriptors
 
 
 def _is_open(fd: int) -> bool:
@@ -21,15 +21,15 @@ def _is_open(fd: int) -> bool:
 
 
 def test_if_too_many_closes_wait_no_socket_is_duplicated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pidfd._closers, "threads", 16)
+    monkeypatch.setattr(descriptors._closers, "threads", 16)
     us = os.getpid()
     one, end = socket.socketpair()
     reading, writing = os.pipe()
     with one, end:
         with pytest.raises(PermissionError) as refusal:
-            pidfd.taken(us, one.fileno(), lambda: os.dup(one.fileno()))
+            descriptors.duplicate(us, one.fileno())
         assert refusal.value.errno == errno.EPERM
-    pidfd.let_go(pidfd.taken(us, reading, lambda: os.dup(reading)))
+    descriptors.let_go(descriptors.duplicate(us, reading))
     os.close(reading)
     os.close(writing)
 
@@ -37,7 +37,7 @@ def test_if_too_many_closes_wait_no_socket_is_duplicated(monkeypatch: pytest.Mon
 def test_what_cannot_block_is_closed_at_once() -> None:
     for path in ["/dev/null", "/dev/zero", "/", __file__]:
         fd = os.open(path, os.O_RDONLY)
-        pidfd.let_go(fd)
+        descriptors.let_go(fd)
         assert not _is_open(fd), path
 
 
@@ -49,7 +49,7 @@ def test_a_file_whose_path_is_too_long_to_read(
     for _ in range(24):
         os.mkdir("d" * 200)
         os.chdir("d" * 200)
-    monkeypatch.setattr(pidfd, "is_on_local_device", lambda *_: is_local)
+    monkeypatch.setattr(descriptors, "is_on_local_device", lambda *_: is_local)
     us = os.getpid()
     with Path("file").open("w") as file:
-        assert pidfd.could_stall(us, us, file.fileno()) is not is_local
+        assert descriptors.could_stall(us, us, file.fileno()) is not is_local

@@ -12,7 +12,7 @@ from sigwrap.kernel import landlock
 
 SCRIPT = """
 import socket, sys
-from sigwrap.linux import landlock
+from sigwrap.kernel import landlock
 landlock.enter_domain((), (), keeps_signals=True, connects=sys.argv[2] == "connects")
 print(socket.socket().connect_ex(("127.0.0.1", int(sys.argv[1]))))
 """

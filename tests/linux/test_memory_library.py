@@ -15,10 +15,10 @@ ROOT = Path(__file__).parents[2]
 LOOK = """
 import sys
 sys.path[:0] = [{root!r}]
-from sigwrap.linux import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.start import own_code
 import os
-proc_files.hold()
+procfs.hold()
 {before}
 own_code.read_what_is_used_later()
 print("re2" in sys.modules, "re" in sys.modules)

@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 
-from sigwrap.kernel import memory, proc_files, procfs
+from sigwrap.kernel import memory, procfs
 from tests.support.waiting import await_that
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "TZ": "JST-9", "A": "", "SECRET": "x" * 9000}
 FORGETS = """
 import ctypes, os, time
-from sigwrap.linux import own_environment
+from sigwrap.kernel import memory
 getenv = ctypes.CDLL(None).getenv
 getenv.restype = ctypes.c_char_p
 assert memory.forget({names})
@@ -46,7 +46,7 @@ def test_a_variable_of_another_process() -> None:
             assert memory.forget_in(process.pid, [b"SECRET", b"NONE"])
             expected = {k.encode(): v.encode() for k, v in ENVIRONMENT.items() if k != "SECRET"}
             assert procfs.environment(process.pid) == expected
-            block = proc_files.contents(f"/proc/{process.pid}/environ") or b""
+            block = procfs.contents(f"/proc/{process.pid}/environ") or b""
             assert b"xx" not in block
         finally:
             process.kill()

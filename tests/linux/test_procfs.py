@@ -5,6 +5,15 @@ import os
 from sigwrap.kernel import procfs
 
 
+def test_all_pids_are_listed_while_a_fork_of_this_process_lists_them() -> None:
+    """Both have the same position in the directory that they hold."""
+    procfs.hold()
+    (held,) = procfs.held()
+    with os.scandir(held) as listing:
+        next(listing)
+        assert os.getpid() in procfs.all_pids()
+
+
 def test_an_image_is_what_stat_says_of_it() -> None:
     found = procfs.stat(os.getpid())
     assert found is not None

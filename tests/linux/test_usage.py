@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.control import usage
-from sigwrap.control.usage import SessionCgroup
-from sigwrap.control.usage_limits import ProcessUse
+from sigwrap.control.usage import ProcessUse, SessionCgroup
 from sigwrap.kernel import limits, procfs
 from tests.support.waiting import await_that
 

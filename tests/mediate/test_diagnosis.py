@@ -5,28 +5,26 @@ from __future__ import annotations
 from sigwrap.log.codec import CUT, cut_payload
 from sigwrap.session.diagnosis import (
     Diagnosis,
-    LimitUse,
-    OpenRequest,
     Standstill,
     TreeProcess,
-    cut_words,
     lines_of,
     payload_of,
 )
+from sigwrap.session.lineage import cut_words
 
 SHELL = TreeProcess(10, 9, 0, "sh", ("sh", "-c", "sleep 9"), "S", 75.0)
 TOKEN = "ghp_" + "a1" * 18
 
 
-def _of(*processes: TreeProcess, questions: tuple[OpenRequest, ...] = ()) -> Diagnosis:
-    limits = [LimitUse("max_execs", 3, 100)]
+def _of(*processes: TreeProcess, questions: dict[str, str] | None = None) -> Diagnosis:
+    limits: dict[str, tuple[float, float]] = {"max_execs": (3, 100)}
     counts = {"exec_allowed": 3}
-    return Diagnosis(None, list(processes), list(questions), limits, counts, 0, 4096, "ab12")
+    return Diagnosis(None, list(processes), questions or {}, limits, counts, 0, 4096, "ab12")
 
 
 def test_a_person_reads_the_tree_the_limits_and_the_counts() -> None:
     child = TreeProcess(11, 10, 1, "sleep", ("sleep", "9"), "S", 4000.0)
-    found = _of(SHELL, child, questions=(OpenRequest("a1b2c3", "git push"),))
+    found = _of(SHELL, child, questions={"a1b2c3": "git push"})
     assert lines_of(found) == [
         "diagnostic: 2 processes, head ab12",
         "      pid      ppid depth state      age  command",
@@ -62,7 +60,7 @@ def test_what_could_not_be_recorded_is_said() -> None:
 def test_any_number_of_processes_fits_and_how_many_do_not_is_said() -> None:
     words = ("x" * 300, "\udcff" * 300, "\x1b[2J")
     many = [TreeProcess(100 + n, 99 + n, n, "sh", words, "S", 1.0) for n in range(3000)]
-    asked = tuple(OpenRequest(f"{n:06}", "\udcff" * 500) for n in range(64))
+    asked = {f"{n:06}": "\udcff" * 500 for n in range(64)}
     found = _of(*many, questions=asked)
     payload = payload_of(found)
     assert CUT not in cut_payload(payload)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 
-from sigwrap.files.judge import Change, FileAim, FileFacts, FileMediator, Nothing, Touched, Unseen
-from sigwrap.session.effects import Logged, Unrecorded
-from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.files.judge import Change, FileAim, FileFacts, FileMediator, Touched, Unseen
+from sigwrap.session.effects import Continue, Logged, Unrecorded, would_fail
+from sigwrap.session.lineage import Process
 from tests.mediate.transcript import Transcript, engine, play_from
 
 RULES = """
@@ -84,5 +84,5 @@ def test_what_can_not_be_seen_is_recorded_as_such() -> None:
 
 
 def test_what_only_looks_goes_on_and_what_would_fail_fails() -> None:
-    asks(Nothing()).goes_on(Unrecorded.FILE_IS_FREE)
-    asks(WouldFail(errno.EFAULT)).fails(errno.EFAULT, Unrecorded.NOTHING_HAPPENS)
+    asks(Continue(Unrecorded.FILE_IS_FREE)).goes_on(Unrecorded.FILE_IS_FREE)
+    asks(would_fail(errno.EFAULT)).fails(errno.EFAULT, Unrecorded.NOTHING_HAPPENS)

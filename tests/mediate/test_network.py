@@ -11,8 +11,6 @@ from sigwrap.network.judge import (
     Aim,
     NetworkFacts,
     NetworkMediator,
-    NewSocket,
-    NoAddress,
     OutOfRules,
     runs_nothing,
 )
@@ -28,8 +26,9 @@ from sigwrap.session.effects import (
     Succeed,
     Tell,
     Unrecorded,
+    would_fail,
 )
-from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.session.lineage import Process
 from tests.mediate.transcript import Transcript, engine, play_from
 
 RULES = """
@@ -170,13 +169,13 @@ def test_somebody_is_asked() -> None:
 
 def test_what_reaches_nobody_or_would_fail_needs_no_event() -> None:
     reach = Reach(Unrecorded.REACHES_NOBODY)
-    done = Subject().asks(NoAddress()).yields(reach, reply=Reached(3))
+    done = Subject().asks(reach).yields(reach, reply=Reached(3))
     done.succeeds(Unrecorded.REACHES_NOBODY, 3)
-    failed = Subject().asks(NoAddress()).yields(reach, reply=Reached(0, errno.EINVAL))
+    failed = Subject().asks(reach).yields(reach, reply=Reached(0, errno.EINVAL))
     failed.fails(errno.EINVAL, Unrecorded.NOTHING_HAPPENS)
-    made = Subject().asks(NewSocket(), "socketcall")
+    made = Subject().asks(MakeSocket(Unrecorded.REACHES_NOBODY), "socketcall")
     made.yields(MakeSocket(Unrecorded.REACHES_NOBODY), reply=0).ends()
-    transcript = Subject().asks(WouldFail(errno.EBADF))
+    transcript = Subject().asks(would_fail(errno.EBADF))
     transcript.fails(errno.EBADF, Unrecorded.NOTHING_HAPPENS)
 
 

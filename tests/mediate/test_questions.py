@@ -94,14 +94,13 @@ def test_an_answer_that_comes_too_late_or_to_nothing_is_told_so() -> None:
 def test_a_request_is_withdrawn_once_and_where_nobody_can_be_asked_the_answer_is_no() -> None:
     subject = queue()
     subject.ask(question(), 0.0)
-    settled = subject.withdraw("r1", "gone", 1.0)
-    assert settled is not None
+    [settled] = subject.refuse("r1", "gone", 1.0, "withdrawn")
     assert (settled.answer.reason, settled.waited_s) == ("withdrawn", 1.0)
-    assert subject.withdraw("r1", "gone", 1.0) is None
+    assert subject.refuse("r1", "gone", 1.0, "withdrawn") == ()
     assert subject.open == ()
     subject = queue()
     subject.ask(question(), 0.0)
-    settled = subject.settle_unasked("r1", "no terminal", 0.5)
+    [settled] = subject.refuse("r1", "no terminal", 0.5)
     assert settled.answer == Answer(
         granted=False, by="sigwrap", message="no terminal", reason="nobody"
     )

@@ -7,17 +7,13 @@ import errno
 import pytest
 
 from sigwrap.session.run_end import (
-    AskAgain,
     CommandEnded,
     CommandNotExecuted,
-    FreezeAgain,
+    Do,
     GraceOver,
-    GrantNothing,
     Happening,
     Interrupted,
     KillDemanded,
-    KillTree,
-    LetRun,
     LimitReached,
     NoProcessLeft,
     RecordEscalation,
@@ -28,8 +24,6 @@ from sigwrap.session.run_end import (
     Step,
     StopAsking,
     SwitchedOff,
-    TerminateCommand,
-    TerminateDescendants,
     TerminationDemanded,
     Wait,
     Withdrawn,
@@ -45,20 +39,20 @@ ENDING = (
     RecordLimit(OUT_OF_TIME),
     SignalBudget(OUT_OF_TIME),
     StopAsking("a limit was reached"),
-    TerminateCommand(),
-    LetRun(),
+    Do.TERMINATE_COMMAND,
+    Do.LET_RUN,
     Wait(10.0),
 )
-CLEARING = (TerminateDescendants(), LetRun(), Wait(2.0))
-ASKS_NO_MORE = (StopAsking("sigwrap was interrupted"), LetRun())
-KILLING = (RecordEscalation("second interrupt"), KillTree())
+CLEARING = (Do.TERMINATE_DESCENDANTS, Do.LET_RUN, Wait(2.0))
+ASKS_NO_MORE = (StopAsking("sigwrap was interrupted"), Do.LET_RUN)
+KILLING = (RecordEscalation("second interrupt"), Do.KILL_TREE)
 
 SWITCHED = SwitchedOff("a drill", "somebody", 7)
 SWITCHING = (
     RecordKillSwitch(SWITCHED),
     StopAsking("the kill switch is on"),
-    GrantNothing(),
-    KillTree(),
+    Do.GRANT_NOTHING,
+    Do.KILL_TREE,
 )
 
 
@@ -90,7 +84,7 @@ def test_command_ends_by_itself_and_what_it_left_is_asked_to_end(run: Run) -> No
     run = Run()
     run.on(CommandEnded(0, None), *CLEARING).is_over(0, "the command ended")
     run = Run()
-    run.on(ENDED, *CLEARING).on(GraceOver(), KillTree()).is_over(3, "the command ended")
+    run.on(ENDED, *CLEARING).on(GraceOver(), Do.KILL_TREE).is_over(3, "the command ended")
     run = Run()
     run.on(KILLED, *CLEARING).is_over(137, "the command died of SIGKILL")
     run = Run()
@@ -113,7 +107,7 @@ def test_an_interrupt_sets_the_status_unless_it_was_commands_own(run: Run) -> No
     run.on(ENDED, *CLEARING).on(NoProcessLeft()).on(Interrupted(2))
     assert (run.end.exit_status, run.end.reason) == (130, "interrupted")
     run = Run()
-    run.on(Interrupted(2), *ASKS_NO_MORE).on(Withdrawn(), AskAgain(), FreezeAgain())
+    run.on(Interrupted(2), *ASKS_NO_MORE).on(Withdrawn(), Do.ASK_AGAIN, Do.FREEZE_AGAIN)
     run.on(ENDED, *CLEARING).is_over(3, "the command ended")
     assert run.end.signal == 0
     run = Run()
@@ -139,7 +133,7 @@ def test_a_second_interrupt_and_the_death_of_the_front_process_kill_the_tree(run
     run.on(KILLED).is_over(130, "killed: second interrupt")
     run = Run()
     died = KillDemanded("the front process died")
-    run.on(died, RecordEscalation("the front process died"), KillTree())
+    run.on(died, RecordEscalation("the front process died"), Do.KILL_TREE)
     run.on(KILLED).is_over(137, "killed: the front process died")
     run = Run()
     run.on(OUT_OF_TIME, *ENDING).on(SECOND, *KILLING).on(KILLED)
@@ -151,7 +145,7 @@ def test_a_second_interrupt_and_the_death_of_the_front_process_kill_the_tree(run
 
 
 def test_the_first_limit_asks_command_to_end_and_is_the_reason(run: Run) -> None:
-    run.on(OUT_OF_TIME, *ENDING).on(GraceOver(), KillTree()).on(KILLED)
+    run.on(OUT_OF_TIME, *ENDING).on(GraceOver(), Do.KILL_TREE).on(KILLED)
     assert run.end.reached_limit == OUT_OF_TIME
     run.is_over(124, "wall_time: 5 s are over")
     run = Run()
@@ -213,7 +207,7 @@ def test_also_a_run_that_ends_already(run: Run, before: Happening) -> None:
 
 TERMINATION = TerminationDemanded("ended by agent signal SIGTERM from somebody")
 FOR_BUDGET = TerminationDemanded("ended by agent signal SIGBUDGET", is_for_budget=True)
-TERMINATING = (StopAsking("the session is ending"), TerminateCommand(), LetRun(), Wait(10.0))
+TERMINATING = (StopAsking("the session is ending"), Do.TERMINATE_COMMAND, Do.LET_RUN, Wait(10.0))
 
 
 @pytest.mark.parametrize(("demanded", "status"), [(TERMINATION, 130), (FOR_BUDGET, 124)])

@@ -8,8 +8,10 @@ import signal
 import pytest
 
 from sigwrap.policy.judge.request import Action, Decision, TargetType, with_implied
-from sigwrap.signal.rules import Attempt, decide, event_payload, noise
-from tests.mediate.transcript import engine
+from sigwrap.session.effects import SignalTarget
+from sigwrap.session.lineage import Process
+from sigwrap.signal.facts import How, SignalFacts, event_payload, judge, noise
+from tests.mediate.transcript import engine, nobody_handles
 
 
 def rules(*lines: str, default: str = "deny") -> str:
@@ -17,20 +19,24 @@ def rules(*lines: str, default: str = "deny") -> str:
     return f"signal_rules:\n{listed}defaults: {{command: deny, signal: {default}}}\n"
 
 
-def attempt(*kinds: TargetType, number: int = 15) -> Attempt:
-    return Attempt("kill", number, 1, "a", 2, "b", with_implied(frozenset(kinds)))
+SENDER = Process(pid=1, start_time=1, parent=None, ppid=0, depth=1, comm="a")
+
+
+def facts(*kinds: TargetType, number: int = 15) -> tuple[SignalFacts, SignalTarget]:
+    target = SignalTarget(2, 1, "b", with_implied(frozenset(kinds)))
+    return SignalFacts(SENDER, "kill", number, How.NUMBER, target, 1, (), nobody_handles), target
 
 
 def test_a_number_that_is_no_signal_is_its_own_name() -> None:
     allowed = Decision(action=Action.ALLOW, rule="r", reason="")
-    payload = event_payload(attempt(number=577), allowed)
+    payload = event_payload(*facts(number=577), allowed)
     assert payload["signal_name"] == "577" and payload["target_type"] == "unknown"
 
 
 def test_a_rule_on_pids_looks_at_the_target() -> None:
     range_of_pids = "{type: pid_range, min: 2, max: 2}"
     line = f"- {{name: pids, signals: [TERM], target: {range_of_pids}, decision: allow}}"
-    assert decide(engine(rules(line)), attempt(TargetType.USER), traces=False).rule == "pids"
+    assert judge(engine(rules(line)), *facts(TargetType.USER)).decision.rule == "pids"
 
 
 UNLOGGED = "decision: allow, log: false"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from sigwrap.control.usage import Look, ProcessUse
 from sigwrap.control.usage_limits import (
     LATEST_FOR_MEMORY_S,
     LATEST_S,
@@ -9,9 +10,7 @@ from sigwrap.control.usage_limits import (
     SOONEST_S,
     GrowsOn,
     LimitNear,
-    Look,
     ProcessorTime,
-    ProcessUse,
     UsageLimits,
 )
 from sigwrap.session.run_end import LimitReached

@@ -533,8 +533,8 @@ def test_a_copy_of_the_log_is_saved_and_can_be_read(as_user: Sigwrap) -> None:
         assert b"1 audited" in report.stdout
     # `sigwrap signal` would not send this one. The supervisor imports nothing any more.
     session_id = as_user.events()[0].payload["session_id"]
-    with ask_one(str(as_user.store), session_id, {"do": "signal", "signal": "SIGSTOPP"}) as (_, no):
-        assert no["error"] == "unknown-signal"
+    no = ask_one(str(as_user.store), session_id, {"do": "signal", "signal": "SIGSTOPP"})
+    assert no["error"] == "unknown-signal"
     process.say(b"\n")
     assert process.wait() == 3
     assert as_user.events()[-1].type == "session_ended"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +35,7 @@ sh -c 'while :; do sleep 0.05 & wait; done' &
 echo ready
 sleep 1000
 """
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IMMUTABLE_FL = 0x80086601, 0x40086602, 0x10
 STAYS = ("-p", "agent-observe", "--", "sh", "-c", "echo ready; sleep 1000")
 
 
@@ -241,6 +244,31 @@ def test_a_full_disk_is_no_way_out(alone: Sigwrap, disk: Path) -> None:
     refused = alone.run("--", "true", env=env)
     assert refused.returncode == REFUSED
     assert b"the kill switch is on" in refused.stderr
+
+
+def test_an_immutable_file_keeps_it_on(alone: Sigwrap) -> None:
+    switch(alone, "on")
+    file = alone.store / "killswitch"
+    with immutable(file):
+        status, said = switch(alone, "on")
+        assert (status, "the kill switch is on since" in said) == (0, True), said
+        done = alone.run("killswitch", "off", "--yes")
+        assert done.returncode == REFUSED
+        what_to_do = f"{file} is immutable; first, as root: chattr -i {file}"
+        assert done.stderr.decode() == f"sigwrap: {what_to_do} (the kill switch is still on)\n"
+    assert alone.run("killswitch", "off", "--yes").returncode == 0
+
+
+@contextlib.contextmanager
+def immutable(file: Path) -> Iterator[None]:
+    with file.open() as opened:
+        flags = fcntl.ioctl(opened, FS_IOC_GETFLAGS, bytes(4))
+        held = int.from_bytes(flags, sys.byteorder) | FS_IMMUTABLE_FL
+        fcntl.ioctl(opened, FS_IOC_SETFLAGS, held.to_bytes(4, sys.byteorder))
+        try:
+            yield
+        finally:
+            fcntl.ioctl(opened, FS_IOC_SETFLAGS, flags)
 
 
 def test_what_cannot_be_seen_is_not_off(alone: Sigwrap) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.approve.control_protocol import LeftSocket, is_listened_at, left_sockets, remove_left
+from sigwrap.approve.control_client import LeftSocket, is_listened_at, left_sockets, remove_left
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,7 +49,7 @@ class Session:
         self.log = Log()
         self.later: list[Callable[[], None]] = []
         self.writes = True
-        self.broken = False
+        self.broken = self.is_typed = False
         policy = engine("defaults: {command: allow, signal: allow}\n").policy
         session = session_of(
             mediation=SimpleNamespace(performer=self),
@@ -58,6 +59,7 @@ class Session:
             loop=self,
             job_control=self,
             command_pid=7,
+            approvals=SimpleNamespace(is_typed=lambda _peer: self.is_typed),
             settings=SimpleNamespace(grace_s=10.0),
             interrupt=lambda source: self.log.append(f"interrupt for {source}"),
             diagnostic=SimpleNamespace(tell=self._diagnose, save=self._copy),
@@ -85,8 +87,8 @@ class Session:
         self.log.append(" ".join([event, *(str(each) for each in words if each is not None)]))
         return self.writes
 
-    def call_at(self, _deadline_s: float, call: Callable[[], None]) -> None:
-        self.later.append(call)
+    def call_in(self, _seconds: float, call: Callable[..., None], *words: Any) -> None:
+        self.later.append(partial(call, *words))
 
     def on(self, happening: KillDemanded | TerminationDemanded) -> None:
         self.log.append(f"{type(happening).__name__}: {happening.why}")
@@ -249,18 +251,19 @@ def test_requests_through_the_control_socket() -> None:
 
     def ask(signal: str, *, is_typed: bool = False) -> dict[str, Any]:
         request = {"do": "signal", "signal": signal, "reason": "lunch"}
-        return session.signals.on_request(request, peer, lambda: is_typed)
+        session.is_typed = is_typed
+        return session.signals.on_request(request, peer)
 
     assert ask("stop", is_typed=True)["outcome"] == "delivered"
     assert ask("cont", is_typed=True)["error"] == "typed"
     assert session.freezing.is_frozen
     assert ask("cont")["state"] == "RUNNING"
     assert ask("sigstopp")["error"] == "unknown-signal"
-    assert session.signals.on_request({"do": "signal"}, peer, lambda: False)["ok"] is False
+    assert session.signals.on_request({"do": "signal"}, peer)["ok"] is False
     of_first = {"do": "signal-outcome", "sequence": 1}
-    assert session.signals.on_request(of_first, peer, lambda: True)["signal"] == "SIGSTOP"
+    assert session.signals.on_request(of_first, peer)["signal"] == "SIGSTOP"
     of_none = {"do": "signal-outcome", "sequence": 77}
-    assert session.signals.on_request(of_none, peer, lambda: True)["ok"] is False
+    assert session.signals.on_request(of_none, peer)["ok"] is False
     assert ask("term")["outcome"] == "delivered"
     assert session.log[-1] == (
         "TerminationDemanded: ended by agent signal SIGTERM from uid 1000, pid 812: lunch"

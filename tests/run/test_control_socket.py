@@ -32,7 +32,11 @@ class Door:
         self.end.listen(64)
         self.loop = Loop()
         self.arrived: list[bare.socket] = []
-        self.listener = GuardedListener(self.loop, lambda end, _peer: self.arrived.append(end))
+
+    def open(self) -> None:
+        self.listener = GuardedListener(
+            self.loop, self.end, lambda end, _peer: self.arrived.append(end)
+        )
 
     def connect(self) -> socket.socket:
         end = socket.socket(socket.AF_UNIX)
@@ -61,20 +65,20 @@ def test_a_refused_watch_is_tried_again(door: Door, monkeypatch: pytest.MonkeyPa
 
     with monkeypatch.context() as patched:
         patched.setattr(door.loop, "watch", full)
-        door.listener.open(door.end)
+        door.open()
     with door.connect():
         door.turn_until(lambda: bool(door.arrived))
 
 
 def test_a_connection_in_a_pause_is_accepted_after_it(door: Door) -> None:
-    door.listener.open(door.end)
+    door.open()
     door.listener.pause()
     with door.connect():
         door.turn_until(lambda: bool(door.arrived))
 
 
 def test_a_closed_listener_accepts_nothing(door: Door) -> None:
-    door.listener.open(door.end)
+    door.open()
     door.listener.pause()
     door.listener.close()
     with door.connect():
@@ -84,7 +88,7 @@ def test_a_closed_listener_accepts_nothing(door: Door) -> None:
 
 
 def test_after_many_refusals_there_is_a_pause(door: Door) -> None:
-    door.listener.open(door.end)
+    door.open()
     for number in range(10):
         with door.connect() as caller:
             assert door.loop.next_deadline_s is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,8 +21,8 @@ class Calls(Anything):
     def __init__(self) -> None:
         self.later: list[Callable[[], None]] = []
 
-    def call_at(self, _deadline_s: float, call: Callable[[], None]) -> None:
-        self.later.append(call)
+    def call_in(self, _seconds: float, call: Callable[..., None], *words: Any) -> None:
+        self.later.append(partial(call, *words))
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap.start import own_files
 from tests.support.harness import Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import PATIENCE_S
@@ -20,10 +21,10 @@ ROUNDS = 60
 
 
 def run_short_of_memory(
-    sigwrap: Sigwrap, policy_name: str, *command: str
+    sigwrap: Sigwrap, policy_name: str, *command: str, program: str = "runs_short_of_memory.py"
 ) -> subprocess.CompletedProcess[str]:
     line = [
-        *(sys.executable, str(PROGRAMS / "runs_short_of_memory.py")),
+        *(sys.executable, str(PROGRAMS / program)),
         *("--store", str(sigwrap.store), "--no-report", "-p", policy_name, "--", *command),
     ]
     return subprocess.run(
@@ -78,3 +79,12 @@ def test_of_an_error_at_an_exec_stop_one_process_ends(sigwrap: Sigwrap) -> None:
     assert (done.returncode, done.stdout) == (0, "137\n"), done.stderr
     (failure,) = sigwrap.sealed_events("mediation_failed")
     assert (failure.payload["error"], failure.payload["answered"]) == ("MemoryError: ", True)
+
+
+def test_own_files_that_cannot_be_checked_count_as_changed(sigwrap: Sigwrap) -> None:
+    line = ("sh", "-c", "exit 3")
+    done = run_short_of_memory(sigwrap, "agent-observe", *line, program="cannot_check_itself.py")
+    assert done.returncode == 3, done.stderr
+    assert "can't check sigwrap's own files: MemoryError" in done.stderr
+    (changed,) = sigwrap.sealed_events("own_files_changed")
+    assert changed.payload["files"] == [own_files.PACKAGE]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.files.handler import make_missing, remove_unused
+from sigwrap.files.tree import make_missing, remove_unused
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.language.document import Source
 from sigwrap.policy.language.parse import parse_policy

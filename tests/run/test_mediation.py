@@ -54,7 +54,6 @@ BASH = Process(pid=77, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
             "not in this session's process tree",
         ),  # it has left it, however that was done
         (BASH, 135, 5, "sigwrap does not handle this call"),
-        (BASH, 72, 11, "sigwrap does not handle this use of fcntl"),  # F_GETSIG
     ],
 )
 def test_what_the_filter_hands_over_and_nobody_can_judge_is_refused_and_recorded(

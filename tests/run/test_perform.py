@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Generator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -145,8 +146,8 @@ class Stage:
         self.happened.append(f"withdraw {approval_id}")
         self.on_answer(Answer(granted=False, by="", message="", reason="withdrawn"))
 
-    def call_at(self, _deadline_s: float, call: Any) -> None:
-        self.timers.append(call)
+    def call_in(self, _seconds: float, call: Callable[..., None], *words: Any) -> None:
+        self.timers.append(partial(call, *words))
 
     def on_escalation(self, escalation: Escalation) -> None:
         self.happened.append(f"escalate {escalation.what}")
@@ -350,8 +351,8 @@ def test_what_broke_while_its_mediator_waited_is_reported_once(stage: Stage) -> 
 
 def test_a_dropped_request_is_let_go_once(stage: Stage) -> None:
     request = request_of(steps_of(record()), stage)
-    stage.performer.drop(request)
-    stage.performer.drop(request)
+    stage.performer.finish(request)
+    stage.performer.finish(request)
     stage.performer.resume(request, None)
     assert stage.happened == LET_GO
 
@@ -462,7 +463,7 @@ def test_what_a_worker_has_found_is_the_reply(stage: Stage) -> None:
 
 def test_what_a_worker_has_found_for_a_request_that_is_over_is_dropped(stage: Stage) -> None:
     request = has_done(stage, lambda: 5)
-    stage.performer.drop(request)
+    stage.performer.finish(request)
     stage.timers.pop()()
     assert stage.happened == [*LET_GO, "dropped 5"]
 
@@ -540,7 +541,7 @@ def test_a_line_goes_to_the_caller_and_a_reason_to_end_reaches_the_run(stage: St
 def test_a_caller_that_ends_while_a_line_is_written_gets_no_answer(stage: Stage) -> None:
     request = request_of(steps_of(record(), Tell("no"), Fail(13)), stage)
     stage.performer.begin(request)
-    stage.performer.drop(request)
+    stage.performer.finish(request)
     happened = list(stage.happened)
     stage.timers.pop()()
     assert stage.happened == happened

@@ -13,15 +13,19 @@ import pytest
 from sigwrap.control import remote_switch as module
 from sigwrap.control.remote_poll import (
     LONGEST_BODY,
+    Alive,
+    Answer,
     File,
+    Killed,
+    Missed,
     Server,
     Web,
     poll_of,
     proxy_for,
     read_address,
+    read_answer,
     verifying_context,
 )
-from sigwrap.control.remote_steps import Alive, Answer, Killed, Missed
 from sigwrap.control.remote_switch import RemoteSwitch
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.kernel.sockets import ListenerCheck
@@ -235,6 +239,111 @@ def test_no_answer(answer_to: Callable[[bytes], Answer]) -> None:
         found = answer_to(data)
         assert isinstance(found, Missed), data[:80]
         assert why in found.reason, data[:80]
+
+
+def test_what_an_answer_says() -> None:
+    for body, answer in (
+        (b'{"killed": true, "reason": "stop"}', Killed("stop")),
+        (b'{"killed": true}', Killed("no reason given")),
+        (b'{"killed": true, "reason": {"a": 1}}', Killed("no reason given")),
+        (b'{"killed": true, "reason": "a\\n b\\u001b[2J"}', Killed("a b\\e[2J")),
+        (b'{"killed": true, "reason": "\xff"}', Missed("the answer is not UTF-8")),
+        (b'{"killed": false, "reason": "no"}', Alive()),
+        (b"{}", Alive()),
+        (b' {"a": [{"killed": true}]}\n', Alive()),
+        (b'{"killed": "true"}', Missed("in the answer, killed is neither true nor false")),
+        (b'{"killed": 1}', Missed("in the answer, killed is neither true nor false")),
+        (b'{"killed": 0}', Missed("in the answer, killed is neither true nor false")),
+        (b'{"killed": null}', Missed("in the answer, killed is neither true nor false")),
+        (b"true", Missed("the answer is not a JSON object")),
+        (b'[{"killed": true}]', Missed("the answer is not a JSON object")),
+        (b"", Missed("the answer is not JSON")),
+        (b"<html>killed: true</html>", Missed("the answer is not JSON")),
+        (b'{"killed": true', Missed("the answer is not JSON")),
+        (b'{"killed": true} {}', Missed("the answer is not JSON")),
+        (b'\xef\xbb\xbf{"killed": true}', Missed("the answer is not JSON")),
+        (b'{"killed": true, "n": ' + b"1" * 5000 + b"}", Missed("the answer is not JSON")),
+        (b"[" * 65_000, Missed("the answer is not JSON")),
+        (b'{"a":' * 9000 + b"1" + b"}" * 9000, Missed("the answer is not JSON")),
+    ):
+        assert read_answer(body) == answer
+
+
+def test_a_long_reason_is_cut_to_a_line() -> None:
+    for char in ("x", "\\u001b", "\\ud800"):
+        found = read_answer(b'{"killed": true, "reason": "' + char.encode() * 9000 + b'"}')
+        assert isinstance(found, Killed)
+        assert len(found.reason) == 201
+        assert found.reason.endswith("…")
+        assert found.reason.isprintable()
+
+
+# What follows from answers and misses
+
+
+MISS = Missed("refused")
+URL = "http://127.0.0.1/x"
+
+
+class Switch:
+    """Returns what a remote switch does about an answer."""
+
+    def __init__(self, *, fail_closed: bool = False) -> None:
+        self.done: list[object] = []
+        self._switch = RemoteSwitch(URL, OPTION, environment={}, fail_closed=fail_closed)
+        recorder = SimpleNamespace(
+            record=lambda name, _pid, payload: self.done.append((name, payload)),
+            tell=lambda _line: self.done.append("told"),
+        )
+        ending = SimpleNamespace(on=lambda killed: self.done.append(killed.reason))
+        self._switch._is_thread_idle = False  # it never polls here
+        self._switch.begin(session_of(recorder=recorder, ending=ending))
+
+    def on(self, answer: Answer) -> list[object]:
+        self.done.clear()
+        self._switch._take(answer)
+        return list(self.done)
+
+
+def missed(count: int) -> tuple[str, dict[str, object]]:
+    return ("killswitch_missed", {"url": URL, "reason": "refused", "count": count})
+
+
+def reached(after: int) -> tuple[str, dict[str, object]]:
+    return ("killswitch_reached", {"url": URL, "missed": after})
+
+
+def test_a_kill_is_one_whatever_is_heard_before_and_then() -> None:
+    assert Switch().on(Alive()) == []
+    subject = Switch()
+    assert subject.on(Killed("stop")) == ["stop"]
+    assert [subject.on(each) for each in (Killed("more"), Alive(), MISS)] == [[], [], []]
+    subject = Switch()
+    subject.on(MISS)
+    assert subject.on(Killed("stop")) == [reached(1), "stop"]
+
+
+def test_the_first_miss_is_told_where_nothing_was_reached_yet() -> None:
+    subject = Switch()
+    assert subject.on(MISS) == [missed(1), "told"]
+    assert subject.on(Alive()) == [reached(1)]
+    assert subject.on(MISS) == [missed(1)]
+
+
+def test_of_a_long_row_the_first_and_every_30th_are_recorded() -> None:
+    subject = Switch()
+    subject.on(Alive())
+    recorded = [step for _ in range(100) for step in subject.on(MISS)]
+    assert recorded == [missed(count) for count in (1, 30, 60, 90)]
+    assert subject.on(Alive()) == [reached(100)]
+
+
+def test_fail_closed_takes_three_in_a_row() -> None:
+    subject = Switch(fail_closed=True)
+    for answer in (MISS, MISS, Alive(), MISS, MISS):
+        assert not any("no answer" in str(step) for step in subject.on(answer))
+    assert subject.on(MISS) == [missed(3), f"no answer from {URL} for 3 polls (fail closed)"]
+    assert subject.on(MISS) == []
 
 
 # The loop

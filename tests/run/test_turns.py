@@ -87,10 +87,15 @@ def test_it_says_when_no_exec_is_in_flight(requests: Requests) -> None:
     idle: list[int] = []
     told = SimpleNamespace(no_exec_in_flight=lambda: idle.append(requests.turns.in_flight))
     requests.turns = Turns(session_of(agent_signals=told))
+    requests.turns.is_end_awaited = True
     requests.turns.begun("one")
     requests.turns.begun("two")
     requests.turns.ended("one")
     requests.turns.ended("one")
     assert idle == []
     requests.turns.ended("two")
+    assert idle == [0]
+    requests.turns.is_end_awaited = False
+    requests.turns.begun("three")
+    requests.turns.ended("three")
     assert idle == [0]

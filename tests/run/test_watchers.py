@@ -29,7 +29,7 @@ class Session:
                     send=lambda *words: self._note("sent", *words),
                     note=lambda *words: self._note("noted", *words),
                 ),
-                loop=SimpleNamespace(call_at=lambda _deadline_s, call: self.later.append(call)),
+                loop=SimpleNamespace(call_in=lambda _seconds, call: self.later.append(call)),
                 is_inside=lambda pid: pid == 7,
             )
         )

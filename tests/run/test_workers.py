@@ -169,16 +169,6 @@ def test_a_thread_that_is_not_kept_ends(desk: Desk) -> None:
     assert not desk.pool.delays_exit() and desk.pool._threads == 1
 
 
-def test_work_without_a_deadline_takes_its_time(desk: Desk, pipe: Pipe) -> None:
-    found: list[Outcome] = []
-    desk.pool.run(lambda: os.read(pipe.reading, 1), found.append, deadline_s=None)
-    assert desk.loop.next_deadline_s is None
-    pipe.let_go()
-    while not found:
-        desk.loop.turn(None)
-    assert found == [Done(b"")]
-
-
 def test_a_turn_within_a_turn_may_take_the_outcome_first(desk: Desk) -> None:
     """The outer one was told of the same event before."""
     desk.run(lambda: 7)

@@ -206,7 +206,7 @@ def test_a_time_that_a_server_sets_later_is_not_tampering(
 ) -> None:
     """As a network file system does; sizes and files are compared there all the same."""
     for module in ("journal", "writer"):
-        monkeypatch.setattr(f"sigwrap.store.{module}.sets_times_at_once", lambda fd: False)
+        monkeypatch.setattr(f"sigwrap.log.{module}.sets_times_at_once", lambda fd: False)
     log = record(exits=5)
     file = journal_of(log) if which == "journal" else Path(log.path)
     before_ns = time.monotonic_ns()

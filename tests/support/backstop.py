@@ -10,7 +10,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from tests.support.waiting import await_that
 
 AT_MOST = 150
@@ -75,7 +75,7 @@ class Backstop:
 
 def _tasks_of(uid: int) -> int:
     count = 0
-    for pid in proc_files.all_pids():
+    for pid in procfs.all_pids():
         credentials = procfs.credentials(pid)
         if credentials is not None and credentials.real_uid == uid:
             count += len(procfs.threads(pid))

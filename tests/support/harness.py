@@ -17,7 +17,7 @@ from typing import IO, Any
 import sigwrap
 from sigwrap.errors import SigwrapError
 from sigwrap.events import Event
-from sigwrap.kernel import proc_files
+from sigwrap.kernel import procfs
 from sigwrap.log.catalog import list_sessions, open_session
 from sigwrap.report.check.decisions import ReproductionFold
 from sigwrap.report.check.verify import Outcome, verify_session
@@ -235,7 +235,7 @@ class Sigwrap:
 
     def alive(self) -> list[int]:
         """Every process that was started in this test, by its environment."""
-        return [pid for pid in proc_files.all_pids() if self._is_ours(pid)]
+        return [pid for pid in procfs.all_pids() if self._is_ours(pid)]
 
     def _is_ours(self, pid: int) -> bool:
         if pid == os.getpid():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from tests.support.harness import IS_BINARY
 from tests.support.waiting import await_that
 
@@ -31,7 +31,7 @@ class Roles:
 def children(pid: int) -> list[int]:
     return [
         found.pid
-        for other in proc_files.all_pids()
+        for other in procfs.all_pids()
         if (found := procfs.stat(other)) is not None and found.ppid == pid
     ]
 

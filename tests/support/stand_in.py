@@ -6,10 +6,13 @@ from typing import Any
 
 
 class Anything:
-    """Has every attribute and takes every call; both lead here again."""
+    """Has every attribute and takes every call; both lead here again. Nothing is in it."""
 
     def __getattr__(self, name: str) -> Any:
         return self
+
+    def __contains__(self, _item: object) -> bool:
+        return False
 
     def __call__(self, *_words: Any, **_named: Any) -> Any:
         return self

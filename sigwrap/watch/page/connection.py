@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from sigwrap.bare import NamedTuple
-from sigwrap.kernel.pidfd import let_go
+from sigwrap.kernel.descriptors import let_go
 from sigwrap.watch.board import Board, EventLine
 from sigwrap.watch.documents import board_text, lines_text
 from sigwrap.watch.page.messages import HEAD_BYTES, Answer, Request, head_size, plain, read_head

@@ -29,9 +29,9 @@ from itertools import islice
 
 from sigwrap.approve.control_client import ask_all
 from sigwrap.bare import NamedTuple
-from sigwrap.kernel import proc_files, procfs
+from sigwrap.kernel import procfs
 from sigwrap.kernel.peer import Peer, carries_more_filters_than_us, has_supervisor_above
-from sigwrap.kernel.pidfd import has_ended
+from sigwrap.kernel.signals import has_ended
 from sigwrap.kernel.sockets import Owner, owner_of
 
 WAY_OUT = "use sigwrap serve --socket FILE, and ssh -L 8000:FILE from another machine"
@@ -122,7 +122,7 @@ class Peers:
 
     def _search(self, owners: set[Owner]) -> None:
         try:
-            found = search(owners, proc_files.all_pids())
+            found = search(owners, procfs.all_pids())
         except Exception:  # refuses these peers, and goes on with the next search
             found = {}
         for peer in found.values():
@@ -200,7 +200,7 @@ def _link(owner: Owner) -> str:
 def _open_in(pid: int, most: int) -> Iterator[str]:
     """Yield what its descriptors lead to; nothing if it may not be examined, or has ended."""
     try:
-        folder = proc_files.open_file(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY)
+        folder = procfs.open_file(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
         return
     try:
@@ -258,7 +258,6 @@ class Refusals:
         if peer.inside_session:
             request = {"do": "refused", "pid": peer.pid, "where": _WHERE}
             try:
-                with ask_all(self._store, request):
-                    pass
+                ask_all(self._store, request)
             except Exception as failure:  # the thread goes on with the next refusal
                 self._tell(f"cannot log this refusal in its session: {failure}")

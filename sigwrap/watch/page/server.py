@@ -19,10 +19,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from sigwrap.approve.control_protocol import is_left
+from sigwrap.approve.control_client import is_left
 from sigwrap.errors import UsageError
+from sigwrap.kernel.descriptors import refuse_descriptors
 from sigwrap.kernel.peer import Peer, examine
-from sigwrap.kernel.pidfd import refuse_descriptors
 from sigwrap.text import printable
 from sigwrap.watch.board import Order
 from sigwrap.watch.page.connection import Bounds, Connection, Events, Streams

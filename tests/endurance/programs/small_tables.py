@@ -13,13 +13,11 @@ from sigwrap.exec import content, repeated
 from sigwrap.policy.judge import engine
 from sigwrap.session import lineage
 from sigwrap.session.recorder import Recorder
-from sigwrap.signal import judge
 
 for module, name in (
     (lineage, "_IMAGES_KEPT"),
     (content, "_KEPT"),
     (questions, "_SETTLED_KEPT"),
-    (judge, "_REMEMBERED"),
     (engine, "MAX_KEPT_CANDIDATES"),
     (repeated, "_KEPT"),
 ):

@@ -24,7 +24,7 @@ from sigwrap.policy.language.parse import parse_policy
 from sigwrap.report.check.decisions import Reproduction, ReproductionFold
 from sigwrap.session import effects
 from sigwrap.session.lineage import Process
-from sigwrap.signal.facts import AllProcesses, Group, How, SignalFacts, Unresolved
+from sigwrap.signal.facts import EVERYBODY, UNRESOLVED, Group, How, Refused, SignalFacts
 from sigwrap.signal.judge import SignalMediator
 from sigwrap.text import beginning
 from tests.mediate.transcript import OURS, facts
@@ -116,7 +116,6 @@ class Mediated:
             effects.LookAgain: True,
             effects.Send: 0,
             effects.SetOwner: 0,
-            effects.SetLimits: 0,
             effects.Reach: effects.Reached(0),
         }
         reply: Any = None
@@ -232,11 +231,11 @@ def everything(made: Mediated) -> None:
     made.signal(kill(1, CHILD), says=NO)
     for handles in (True, False):
         made.signal(kill(10, CHILD, handles=handles))
-    for aim in (OUTSIDE, AllProcesses(), Unresolved(), Group((CHILD, OUTSIDE))):
+    for aim in (OUTSIDE, Refused(EVERYBODY), Refused(UNRESOLVED), Group((CHILD, OUTSIDE))):
         made.signal(kill(9, aim))
     made.signal(kill(9, Group((CHILD, OUTSIDE)), how=How.CHANGE))
     made.signal(kill(9, OUTSIDE, how=How.TRACE))
-    made.signal(kill(9, ABOVE, how=How.CHANGE)._replace(may_change=lambda _target: True))
+    made.signal(kill(9, ABOVE, how=How.CHANGE)._replace(changes_its_shell=True))
     made.signal(kill(9, effects.SignalTarget(2, 1, "sigwrap", frozenset({TargetType.PARENT}))))
 
 

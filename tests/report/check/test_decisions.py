@@ -38,7 +38,7 @@ from sigwrap.report.check.decisions import (
 from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
 from sigwrap.session.effects import CannotHold, Held, SignalTarget
 from sigwrap.session.lineage import Process
-from sigwrap.signal import rules as signal_rules
+from sigwrap.signal import facts as signal_facts
 from sigwrap.signal.facts import Group, How, SignalFacts
 from tests.policy.test_properties import command_rules, policy, programs
 from tests.policy.test_properties import signal_rules as rules_of
@@ -408,7 +408,7 @@ def test_a_log_from_elsewhere_may_hold_anything(rows: list[tuple[str, Payload]])
 
 
 def test_the_consistent_built_in_rules_are_the_mediators() -> None:
-    decisions = [each for each in vars(signal_rules).values() if isinstance(each, Decision)]
+    decisions = [each for each in vars(signal_facts).values() if isinstance(each, Decision)]
     unseen = not_dumpable(BASH, "x"), stalled(BASH, "x", "y")
     rules = {each.rule for each in unseen} | {each.rule for each in decisions}
     others = {"builtin:traced", OUT_OF_RULES, PROTECTS_SIGWRAP.rule}

@@ -1,4 +1,4 @@
-"""Calls that change files by their paths: what they ask for, and where that lies.
+"""Audited calls, which change files by their paths: what they ask for, and where that lies.
 
 The paths are copied out of the caller's memory, once. The folder of a path is opened as the caller
 sees it, with links resolved; its last name is looked up in that folder. If a path cannot be opened,
@@ -13,22 +13,23 @@ import stat
 import struct
 
 from sigwrap import calls
-from sigwrap.bare import NamedTuple
-from sigwrap.files.judge import Change, FileAim, Found, Nothing, Touched, Unseen
-from sigwrap.kernel.file_state import (
-    AT_EMPTY_PATH,
-    AT_STATX_DONT_SYNC,
-    OWNER,
-    STATX_BASIC_STATS,
-    ask,
-    known_state_in,
-    told_state,
-)
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
+from sigwrap.files.judge import Change, FileAim, FileFacts, FileMediator, Touched, Unseen
+from sigwrap.files.tree import as_they_lie
+from sigwrap.kernel.file_state import AT_EMPTY_PATH, known_state_in
 from sigwrap.kernel.memory import PATH_MAX, Memory, Unreadable
-from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, MayWait, OurView, open_known, path_of
+from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, MayWait, our_view, path_of
 from sigwrap.kernel.seccomp import Notification, int32
-from sigwrap.policy.judge.request import Operation
-from sigwrap.session.lineage import Process, WouldFail
+from sigwrap.policy.judge.files import FileRules
+from sigwrap.policy.judge.rules import default_of
+from sigwrap.session.effects import Continue, Unrecorded, would_fail
+from sigwrap.session.lineage import Process
+from sigwrap.session.perform import Request
+from sigwrap.session.processes import refresh_comm
+
+if TYPE_CHECKING:
+    from sigwrap.session.mediation import Mediation
+    from sigwrap.session.session import Session
 
 _RESOLVE_IN_ROOT = 0x10
 _AT_SYMLINK_FOLLOW = 0x400
@@ -51,11 +52,8 @@ _AT: dict[str, tuple[tuple[int | None, int], ...]] = {
 _NOT_A_NAME = (b"", b".", b"..")
 _LONGER_THAN_TOLD = "..."
 _UNREADABLE = "cannot read its memory"
+_NOT_IN_TIME = "the file could not be identified in time"
 _BY_A_QUEUE = "sigwrap does not see what io_uring does"
-
-_NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR)
-_TRIES = 3  # a rename by another process can end a lookup in the caches
-_IN_A_FOLDER = frozenset({Operation.CREATE, Operation.DELETE})
 
 
 class _Name(NamedTuple):
@@ -87,61 +85,53 @@ class _Place(NamedTuple):
     exists: bool
 
 
-def look(
-    notification: Notification,
-    process: Process,
-    syscall: str,
-    ours: OurView,
-    *,
-    may_wait: bool = False,
-) -> FileAim:
-    """Find which files a call would change, and how. Raises MayWait where that can block."""
-    if syscall == "io_uring_setup":
-        return Unseen(_BY_A_QUEUE)
-    try:
-        call = _read_call(notification, syscall, may_wait=may_wait)
-    except Unreadable as unreadable:
-        if isinstance(unreadable.__cause__, PermissionError):
-            return Unseen(_UNREADABLE)
-        return WouldFail(errno.EFAULT)
-    except OSError as refusal:
-        return WouldFail(refusal.errno or errno.EPERM)
-    if call.changes_nothing:
-        return Nothing()
-    try:
-        caller = Caller(notification.tid, process.pid, ours, may_wait=may_wait)
-        first, *others = [_Lookup(caller, call, each).find() for each in call.names]
-    except PermissionError:
-        return Unseen(_UNREADABLE)
-    except OSError as refusal:
-        return WouldFail(refusal.errno or errno.EBADF)
-    if not first.path.startswith("/"):
-        return Nothing()  # a pipe or the like, by a link of /proc
-    return _touched(call, notification[6:], first, *others)
+class Files:
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        policy = session.policy
+        default = default_of(policy, "file", policy.default_file)
+        rules = FileRules(as_they_lie(policy.file_rules, session.engine.files), default)
+        self._performer = mediation.performer
+        self._mediator = FileMediator(rules)
+        self._view = our_view()
 
+    def begin(self, notification: Notification, process: Process, syscall: str) -> None:
+        steps = self._mediator.mediate()
+        self._performer.begin(Request(notification, process, syscall, steps, family=self))
 
-def known_file(path: str) -> Found | None:
-    """Return what is at a path, as far as the kernel's caches know; None if nothing is there.
-
-    No file system is asked, so nothing blocks. A process that has just tried the path has put it
-    into the caches. OSError where they do not know.
-    """
-    for left in reversed(range(_TRIES)):
+    def look(self, request: Request, *, may_wait: bool) -> FileAim:
+        """Find which files the call would change, and how. Raises MayWait where that can block."""
+        if request.syscall == "io_uring_setup":
+            return Unseen(_BY_A_QUEUE)
         try:
-            fd = open_known(path)
-            break
+            call = _read_call(request.notification, request.syscall, may_wait=may_wait)
+        except Unreadable as unreadable:
+            if isinstance(unreadable.__cause__, PermissionError):
+                return Unseen(_UNREADABLE)
+            return would_fail(errno.EFAULT)
         except OSError as refusal:
-            if refusal.errno in _NOTHING_THERE:
-                return None
-            if refusal.errno != errno.EAGAIN or not left:
-                raise
-    try:
-        found = ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS)
-        mode = told_state(found).mode
-        uid, gid = OWNER.unpack_from(found)
-        return Found(path_of(fd), stat.S_ISDIR(mode), frozenset(_permitted(mode, uid, gid)))
-    finally:
-        os.close(fd)
+            return would_fail(refusal.errno or errno.EPERM)
+        if call.changes_nothing:
+            return Continue(Unrecorded.FILE_IS_FREE)
+        try:
+            caller = Caller(request.tid, request.process.pid, self._view, may_wait=may_wait)
+            first, *others = [_Lookup(caller, call, each).find() for each in call.names]
+        except PermissionError:
+            return Unseen(_UNREADABLE)
+        except OSError as refusal:
+            return would_fail(refusal.errno or errno.EBADF)
+        if not first.path.startswith("/"):
+            return Continue(Unrecorded.FILE_IS_FREE)  # a pipe or the like, by a link of /proc
+        return _touched(call, request.notification[6:], first, *others)
+
+    def facts(self, request: Request, aim: FileAim) -> FileFacts:
+        refresh_comm(request.process)
+        return FileFacts(request.process, request.syscall, aim)
+
+    def stalled(self, request: Request, _why: str) -> FileFacts:
+        return self.facts(request, Unseen(_NOT_IN_TIME))
+
+    def drop(self, aim: FileAim) -> None:
+        pass
 
 
 def _read_call(notification: Notification, syscall: str, *, may_wait: bool) -> _FileCall:
@@ -277,19 +267,3 @@ class _Lookup:
             finally:
                 os.close(held)
         return os.fsdecode(os.path.normpath(path))
-
-
-def _permitted(mode: int, uid: int, gid: int) -> set[Operation]:
-    """What the mode permits to this user, and so to the process tree. It ignores access lists."""
-    if os.geteuid() == 0:
-        bits = 0o7
-    elif uid == os.geteuid():
-        bits = mode >> 6
-    elif gid in (os.getegid(), *os.getgroups()):
-        bits = mode >> 3
-    else:
-        bits = mode
-    may = {Operation.READ} if bits & 0o4 else set()
-    if bits & 0o2:
-        may |= _IN_A_FOLDER | {Operation.WRITE}
-    return may

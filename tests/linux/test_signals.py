@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from sigwrap.kernel.sigfd import handles, outlives
+from sigwrap.kernel.signals import handles, outlives
 from tests.support.harness import PYTHON
 from tests.support.waiting import await_state, await_that
 

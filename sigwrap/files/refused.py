@@ -1,85 +1,48 @@
-"""Gather facts for files/judge.py, infer refused files, and make folders that rules want.
+"""Infers files that the kernel has refused, which it does not report.
 
-The kernel reports no refused file. So sigwrap infers it when a process ends. It then writes a line
-to the standard error that it took at the exec of a suspect command. It closes that after a while,
-because the process may close its own, and the reader of a pipe must not wait for the process's end.
+sigwrap infers them when a process ends. It then writes a line to the standard error that it took at
+the exec of a suspect command. It closes that after a while, because the process may close its own,
+and the reader of a pipe must not wait for the process's end.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from sigwrap.approve.questions import TO_AN_AGENT, refused_file
 from sigwrap.bare import TYPE_CHECKING
-from sigwrap.files.call import known_file, look
-from sigwrap.files.judge import (
-    FileAim,
-    FileFacts,
-    FileMediator,
-    Inferred,
-    Refusals,
-    Suspicion,
-    Unseen,
-    payload_of,
+from sigwrap.files.judge import Found, Inferred, Refusals, Suspicion, payload_of
+from sigwrap.kernel.file_state import (
+    AT_EMPTY_PATH,
+    AT_STATX_DONT_SYNC,
+    OWNER,
+    STATX_BASIC_STATS,
+    ask,
+    told_state,
 )
-from sigwrap.files.tree import as_they_lie
-from sigwrap.kernel.paths import our_view
-from sigwrap.kernel.seccomp import Notification
+from sigwrap.kernel.paths import open_known, path_of
 from sigwrap.kernel.terminals import Line
-from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.files import BENEATH, FileRules
-from sigwrap.policy.judge.globs import is_glob
 from sigwrap.policy.judge.request import Operation
-from sigwrap.policy.judge.rules import default_of
 from sigwrap.session.lineage import Process
-from sigwrap.session.perform import Performer, Request
-from sigwrap.signal.targets import refresh_comm
+from sigwrap.session.perform import Performer
 from sigwrap.text import printable
 
 if TYPE_CHECKING:
-    from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
-_NOT_IN_TIME = "the file could not be identified in time"
 _KEPT_FOR_S = 5.0
 _LINES_KEPT = 64
 _PROCESSES_KEPT = 1024
 _SUSPICIONS_KEPT = 8  # of one process
 _WRITTEN_WITHIN_S = 0.005
 _STEPS_UP = 4  # from git-receive-pack to the git that runs it
-
-_FOR_ITS_OWNER = 0o700
-
-
-class Files:
-    def __init__(self, session: Session, mediation: Mediation) -> None:
-        policy = session.policy
-        default = default_of(policy, "file", policy.default_file)
-        rules = FileRules(as_they_lie(policy.file_rules, session.engine.files), default)
-        self._performer = mediation.performer
-        self._mediator = FileMediator(rules)
-        self._view = our_view()
-
-    def begin(self, notification: Notification, process: Process, syscall: str) -> None:
-        steps = self._mediator.mediate()
-        self._performer.begin(Request(notification, process, syscall, steps, family=self))
-
-    def look(self, request: Request, *, may_wait: bool) -> FileAim:
-        return look(
-            request.notification, request.process, request.syscall, self._view, may_wait=may_wait
-        )
-
-    def facts(self, request: Request, aim: FileAim) -> FileFacts:
-        refresh_comm(request.process)
-        return FileFacts(request.process, request.syscall, aim)
-
-    def stalled(self, request: Request, _why: str) -> FileFacts:
-        return self.facts(request, Unseen(_NOT_IN_TIME))
-
-    def drop(self, aim: FileAim) -> None:
-        pass
+_NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR)
+_TRIES = 3  # a rename by another process can end a lookup in the caches
+_IN_A_FOLDER = frozenset({Operation.CREATE, Operation.DELETE})
 
 
 class _Suspect:
@@ -177,43 +140,41 @@ def _git_above(process: Process) -> Process | None:
     return None
 
 
-def make_missing(engine: Engine) -> list[str]:
-    """Make the missing folders of rules with `make_missing`, such as caches, which programs need.
-    Only below a folder of this user, and only where the command cannot make them. Return them, each
-    after its parent."""
-    made: list[str] = []
-    for rule in engine.policy.file_rules:
-        for path in rule.paths if rule.make_missing else ():
-            folder = path.removesuffix(f"/{BENEATH}")
-            if not is_glob(folder) and not os.path.lexists(folder):
-                made += _make(folder, engine.files)
-    return made
+def known_file(path: str) -> Found | None:
+    """Return what is at a path, as far as the kernel's caches know; None if nothing is there.
 
-
-def remove_unused(made: list[str]) -> None:
-    for folder in reversed(made):
+    No file system is asked, so nothing blocks. A process that has just tried the path has put it
+    into the caches. OSError where they do not know.
+    """
+    for left in reversed(range(_TRIES)):
         try:
-            os.rmdir(folder)
-        except OSError:
-            pass  # it was used, or was removed
-
-
-def _make(folder: str, files: FileRules) -> Iterator[str]:
-    missing: list[str] = []
-    if not folder.startswith("/"):
-        return
+            fd = open_known(path)
+            break
+        except OSError as refusal:
+            if refusal.errno in _NOTHING_THERE:
+                return None
+            if refusal.errno != errno.EAGAIN or not left:
+                raise
     try:
-        while not os.path.lexists(folder):
-            missing.append(folder)
-            folder = os.path.dirname(folder)
-        if (
-            folder == "/"
-            or files.holds_for_all(Operation.CREATE, folder)
-            or os.stat(folder).st_uid != os.geteuid()
-        ):
-            return
-        for each in reversed(missing):
-            os.mkdir(each, _FOR_ITS_OWNER)
-            yield each
-    except OSError:
-        return  # the command gets the error if it needs the folder
+        found = ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS)
+        mode = told_state(found).mode
+        uid, gid = OWNER.unpack_from(found)
+        return Found(path_of(fd), stat.S_ISDIR(mode), frozenset(_permitted(mode, uid, gid)))
+    finally:
+        os.close(fd)
+
+
+def _permitted(mode: int, uid: int, gid: int) -> set[Operation]:
+    """What the mode permits to this user, and so to the process tree. It ignores access lists."""
+    if os.geteuid() == 0:
+        bits = 0o7
+    elif uid == os.geteuid():
+        bits = mode >> 6
+    elif gid in (os.getegid(), *os.getgroups()):
+        bits = mode >> 3
+    else:
+        bits = mode
+    may = {Operation.READ} if bits & 0o4 else set()
+    if bits & 0o2:
+        may |= _IN_A_FOLDER | {Operation.WRITE}
+    return may
