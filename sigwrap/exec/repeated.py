@@ -249,7 +249,7 @@ class RepeatedExecs:
                 os.close(held.fd)
             holdings.is_continued = True
             self._turns.begun(holdings)
-        self._performer.goes_on_already(request, is_written=is_written)
+        self._performer.take_over(request, is_written=is_written)
         if held.wait_status >= 0:
             self._session.children.on_waited([(tid, held.wait_status)])
 
