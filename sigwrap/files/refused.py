@@ -70,7 +70,7 @@ class RefusedFiles:
     def suspects(self, argv: Sequence[str], folder: str) -> bool:
         return self._refusals.suspects(argv, folder) is not None
 
-    def goes_on(self, process: Process, argv: Sequence[str], folder: str) -> None:
+    def note_exec(self, process: Process, argv: Sequence[str], folder: str) -> None:
         """Note a suspect exec. The process has its final standard error by now."""
         self._forget(process)
         suspicion = self._refusals.suspects(argv, folder)
