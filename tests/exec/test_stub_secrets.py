@@ -18,6 +18,7 @@ from sigwrap.record.frames import Kind, frame
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import Roles, tree
+from tests.support.programs import script
 from tests.support.recording import RECORDED, TOKEN, prepared, ready, stored
 from tests.support.waiting import PATIENCE_S, Watch, reader
 
@@ -61,6 +62,21 @@ def test_a_value_that_the_host_lacks_is_a_denial(as_user: Sigwrap) -> None:
     done = as_user.run(*not_recorded(as_user), "sh", "-c", "./tool; echo $?")
     assert done.stdout == b"126\n"
     assert b"no THE_TOKEN" in done.stderr
+
+
+@pytest.mark.parametrize("entry", ["", ".", "here"])
+def test_no_program_of_the_callers_directory_gets_the_token(as_user: Sigwrap, entry: str) -> None:
+    """A relative entry of sigwrap's own PATH means another folder for each caller."""
+    line = prepared(as_user, "")
+    rules = RECORDED.replace("%(folder)s/real-tool", "real-tool").replace("record: true", "")
+    policy(as_user.folder, rules.replace("stub, ,", "stub,"))
+    as_user.env["PATH"] = f"{entry}:{as_user.env['PATH']}"
+    (as_user.folder / "here").mkdir()
+    for folder in (as_user.folder, as_user.folder / "here"):
+        script(folder, "real-tool", "#!/bin/sh\necho $TOKEN\n")
+    done = as_user.run(*line, "./tool")
+    assert (done.returncode, done.stdout) == (126, b"")
+    assert b"its replacement can't be run: real-tool" in done.stderr
 
 
 def _socket_of(stub: int) -> socket.socket:
