@@ -32,6 +32,7 @@ _LOOKUP_EVERY_S = 1.0
 _LOOKUP_WITHIN_S = 5.0
 _KEPT_S = 600.0
 _MOST_CONNECTIONS = 1000
+_MOST_SERVERS = 10_000
 
 
 class HostNames:
@@ -125,7 +126,16 @@ class Listeners:
         self._uid = os.geteuid()
         self._being_made: dict[int, int] = {}  # by the number of the caller's end -> its pid
         self._made: dict[int, int] = {}
+        self._listened_for: dict[int, None] = {}
         peer.we_connect_for(self._caller_of)
+
+    def note_server(self, fd: int) -> None:
+        """Note a server of the session, which a connection shows even if the server has closed its
+        socket since, or is in another network namespace."""
+        pid, _uid = duplicate.listener(fd)  # the child that called listen(2), which has ended
+        self._listened_for[pid] = None
+        if len(self._listened_for) > _MOST_SERVERS:
+            del self._listened_for[next(iter(self._listened_for))]
 
     def connects(self, looked: SocketFacts, caller: Process) -> None:
         """Note a connection before it is made. The other end can be a socket of sigwrap, which may
@@ -150,7 +160,7 @@ class Listeners:
             return None
         found = procfs.stat(pid) if pid > 0 else None
         if found is None or found.has_ended:
-            return Outside(pid)
+            return None if pid in self._listened_for else Outside(pid)
         if self._processes.of_pid(pid) is not None:
             return None
         return Outside(pid, found.start_time, found.comm, procfs.arguments(pid))
