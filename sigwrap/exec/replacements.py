@@ -146,6 +146,8 @@ class Replacements:
                 why = os.strerror(failure.errno or errno.EIO)
                 return Unpreparable(f"its input and output can't be recorded: {why}")
             held.variables = expected.variables
+            # A child of the stub's caller from before could pass some, and read a secret so.
+            held.sets_environment = True
             held.at_exec_stop = held.recording.command_runs
             argv = tuple(map(os.fsdecode, expected.argv))
             held.name = argv[0]

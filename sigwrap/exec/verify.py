@@ -218,8 +218,8 @@ class Tracer:
         held: ExecHoldings = tracee.request.holdings
         if not problem and held.holds_secret:
             problem = keep_from_core(pid)
-        if not problem and held.variables:
-            problem = _set_environment(pid, held.variables)
+        if not problem and (held.variables or held.sets_environment):
+            problem = _set_environment(pid, held.variables, is_whole=held.sets_environment)
         if not problem and held.at_exec_stop is not None:
             problem = held.at_exec_stop(pid)
         if not problem:
@@ -274,9 +274,9 @@ def _interrupt(tracee: Tracee) -> None:
         pass  # wait reports its end
 
 
-def _set_environment(pid: int, variables: Variables) -> str:
+def _set_environment(pid: int, variables: Variables, *, is_whole: bool) -> str:
     try:
-        add_to_new_image(pid, variables)
+        add_to_new_image(pid, variables, keeps_others=not is_whole)
     except (OSError, KernelError, Unreadable) as failure:
         return f"its environment could not be set: {failure}"
     return ""

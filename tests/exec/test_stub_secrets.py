@@ -64,6 +64,16 @@ def test_a_value_that_the_host_lacks_is_a_denial(as_user: Sigwrap) -> None:
     assert b"no THE_TOKEN" in done.stderr
 
 
+def test_a_child_from_before_the_stub_passes_no_variable(as_user: Sigwrap, programs: Path) -> None:
+    """Such as LD_PRELOAD, whose library would read the token."""
+    seen, replacement = as_user.folder / "seen", as_user.folder / "real-tool"
+    line = prepared(as_user, f"#!/bin/sh\necho length ${{#TOKEN}} evil $EVIL >>{seen}\n")
+    program = str(programs / "takes_the_childs_place.py")
+    as_user.run(*line, *PYTHON, program, "./tool", str(replacement))
+    said = seen.read_text().splitlines() if seen.exists() else []  # it may end before
+    assert f"length {len(TOKEN)} evil 1" not in said
+
+
 @pytest.mark.parametrize("entry", ["", ".", "here"])
 def test_no_program_of_the_callers_directory_gets_the_token(as_user: Sigwrap, entry: str) -> None:
     """A relative entry of sigwrap's own PATH means another folder for each caller."""
