@@ -253,6 +253,15 @@ def test_it_leaves_no_core_and_has_no_filter_of_the_callers(
     assert "seccomp filter of its own" in event.payload["reason"]
 
 
+def test_no_filter_comes_while_the_exec_is_prepared(as_user: Sigwrap, programs: Path) -> None:
+    """Another thread can give the caller one at any time."""
+    prepared(as_user, "#!/bin/sh\nexec grep Seccomp_filters /proc/self/status\n")
+    program = str(programs / "puts_a_filter_late.py")
+    done = as_user.run(*not_recorded(as_user), *PYTHON, program, "./tool")
+    natively = as_user.run(*not_recorded(as_user), "./tool").stdout
+    assert set(done.stdout.splitlines(keepends=True)) <= {natively}
+
+
 def test_without_a_secret_limit_and_filter_are_the_callers(
     as_user: Sigwrap, programs: Path
 ) -> None:
