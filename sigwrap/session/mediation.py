@@ -161,9 +161,9 @@ class Restarts:
         if pid not in self._traced_until_s:
             if pid in self._left_to_others:
                 return
-            if procfs.numbers(pid, "Threads") != [1]:
+            if not signals.is_in(pid, signal.SIGCHLD, b"SigCgt"):  # as in most processes
                 return
-            if not signals.is_in(pid, signal.SIGCHLD, b"SigCgt") or not _seize(pid):
+            if procfs.numbers(pid, "Threads") != [1] or not _seize(pid):
                 return
             self._look_later()
         self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S
