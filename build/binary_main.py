@@ -11,6 +11,7 @@ from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
 
 import early  # it is sigwrap/early.py, and there already
+from run_importer import find_run_modules_first
 
 # The libraries of each module, in the order of loading; build/sigwrap.spec packs them.
 CARRIED = {
@@ -87,44 +88,6 @@ class Library:
         ExtensionFileLoader(module.__name__, "").exec_module(module)
 
 
-class RunModules:
-    """Find the modules of a run, which were read in two pieces (build/run_modules.py)."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if not name.startswith("sigwrap."):
-            return None
-        if name not in CODE_OF_RUN and name + "." not in CODE_OF_RUN:
-            while MORE_CODE:
-                CODE_OF_RUN.update(MORE_CODE.pop()())
-        is_package = name + "." in CODE_OF_RUN
-        if not is_package and name not in CODE_OF_RUN:
-            return None
-        spec = ModuleSpec(name, RunModules, is_package=is_package)
-        if is_package:
-            spec.submodule_search_locations = [file_of(name)]
-        return spec
-
-    @staticmethod
-    def create_module(spec):
-        return None
-
-    @staticmethod
-    def exec_module(module):
-        name = module.__name__
-        code = CODE_OF_RUN.pop(name, None)
-        if code is None:
-            code = CODE_OF_RUN.pop(name + ".")
-            module.__file__ = file_of(name) + "/__init__.py"
-        else:
-            module.__file__ = file_of(name) + ".py"
-        exec(marshal.loads(code), module.__dict__)
-
-
-def file_of(name):
-    return os.path.join(FOLDER, *name.split("."))
-
-
 def keep_others_folder():
     """Put an empty folder in place of another one: the bootloader removes all below its path.
 
@@ -147,10 +110,13 @@ def keep_others_folder():
 FOLDER = sys._MEIPASS
 IDENTITY = os.lstat(FOLDER).st_dev, os.lstat(FOLDER).st_ino
 try:
-    CODE_OF_RUN = __import__("sigwrap_shared_modules").CODE
-    MORE_CODE = [lambda: __import__("sigwrap_run_modules").CODE]
     CODE = __import__("sigwrap_carried_code")
-    sys.meta_path[:0] = [RunModules, CarriedModules]
+    sys.meta_path.insert(0, CarriedModules)
+    find_run_modules_first(
+        FOLDER,
+        __import__("sigwrap_shared_modules").CODE,
+        lambda: __import__("sigwrap_run_modules").CODE,
+    )
     from sigwrap import __main__ as sigwrap_main
 except MemoryError:
     early.end_without_memory()

@@ -61,7 +61,8 @@ def main(target: Path) -> None:
 
 def contents() -> Files:
     yield from python_file("__main__.py", ROOT / "build" / "zipapp_first.py")
-    yield from python_file("zipapp_main.py", ROOT / "build" / "zipapp_main.py")
+    for name in ("zipapp_main.py", "run_importer.py"):
+        yield from python_file(name, ROOT / "build" / name)
     for name in PURE:
         yield from package(name, prefix="")
     for policy in sorted(ROOT.joinpath("policies").glob("*.yaml")):

@@ -13,6 +13,8 @@ if not sys.flags.isolated and code_is_chosen_by_variables():
 
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 
+from run_importer import find_run_modules_first
+
 ARCHIVE = os.path.dirname(__file__)
 CARRIED = os.path.join(ARCHIVE, EXTENSION_SUFFIXES[0].split(".")[1])
 FOR_EVERY_PYTHON = os.path.join(ARCHIVE, "abi3")
@@ -70,50 +72,12 @@ def missing_patterns():
     )
 
 
-class RunModules:
-    """Find the modules of a run, which were read in two pieces (build/run_modules.py)."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if not name.startswith("sigwrap."):
-            return None
-        if name not in CODE_OF_RUN and name + "." not in CODE_OF_RUN:
-            while MORE_CODE:
-                CODE_OF_RUN.update(MORE_CODE.pop()())
-        is_package = name + "." in CODE_OF_RUN
-        if not is_package and name not in CODE_OF_RUN:
-            return None
-        spec = ModuleSpec(name, RunModules, is_package=is_package)
-        if is_package:
-            spec.submodule_search_locations = [file_of(name)]
-        return spec
-
-    @staticmethod
-    def create_module(spec):
-        return None
-
-    @staticmethod
-    def exec_module(module):
-        name = module.__name__
-        code = CODE_OF_RUN.pop(name, None)
-        if code is None:
-            code = CODE_OF_RUN.pop(name + ".")
-            module.__file__ = file_of(name) + "/__init__.py"
-        else:
-            module.__file__ = file_of(name) + ".py"
-        exec(marshal.loads(code), module.__dict__)
-
-
-def file_of(name):
-    return os.path.join(FOLDER, *name.split("."))
-
-
-FOLDER = ARCHIVE
-CODE_OF_RUN = {}
-MORE_CODE = [lambda: marshal.loads(__loader__.get_data(os.path.join(CARRIED, "run.code")))]
 try:
-    CODE_OF_RUN = marshal.loads(__loader__.get_data(os.path.join(CARRIED, "shared.code")))
-    sys.meta_path.insert(0, RunModules)
+    find_run_modules_first(
+        ARCHIVE,
+        marshal.loads(__loader__.get_data(os.path.join(CARRIED, "shared.code"))),
+        lambda: marshal.loads(__loader__.get_data(os.path.join(CARRIED, "run.code"))),
+    )
 except OSError:
     pass  # of another Python
 sys.path.append(PACKAGES_OF_EXTENSIONS)

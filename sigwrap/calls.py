@@ -29,22 +29,11 @@ SIOCSPGRP = 0x8902
 TIOCSCTTY = 0x540E
 TIOCSPGRP = 0x5410
 TIOCSTI = 0x5412
-TIOCLINUX = 0x541C
-TIOCCONS = 0x541D
-TIOCSETD = 0x5423
-TIOCVHANGUP = 0x5437
-TIOCSLCKTRMIOS = 0x5457
-FIFREEZE = 0xC0045877
-FS_IOC_SHUTDOWN = 0x8004587D
-USERFAULTFD_IOC_NEW = 0xAA00  # of /dev/userfaultfd
 PR_SET_MM = 35
 PTRACE_TRACEME = 0
 PTRACE_KILL = 8
 PTRACE_ATTACH = 16
 PTRACE_SEIZE = 0x4206
-KEYCTL_SESSION_TO_PARENT = 18
-BPF_RAW_TRACEPOINT_OPEN = 17
-BPF_LINK_CREATE = 28
 FAN_CLASSES_THAT_DECIDE = 0x0C  # FAN_CLASS_CONTENT and FAN_CLASS_PRE_CONTENT
 UFFD_USER_MODE_ONLY = 1
 PERF_FLAG_PID_CGROUP = 4
@@ -127,7 +116,7 @@ class OneOf(NamedTuple):
     `refused` values fail with EPERM in the filter."""
 
     argument: int
-    values: dict[str, int]
+    values: Mapping[str, int] = _NOTHING
     refused: Mapping[str, int] = _NOTHING
     narrowed: Mapping[str, tuple[int, WithBits | NonZero]] = _NOTHING
 
@@ -343,17 +332,17 @@ TABLE: tuple[Call, ...] = (
             refused={
                 # These type into a terminal: an approval, or a command for a shell.
                 "TIOCSTI": TIOCSTI,
-                "TIOCLINUX": TIOCLINUX,
+                "TIOCLINUX": 0x541C,
                 # These take a terminal from its other users.
-                "TIOCCONS": TIOCCONS,
-                "TIOCSETD": TIOCSETD,
-                "TIOCVHANGUP": TIOCVHANGUP,
-                "TIOCSLCKTRMIOS": TIOCSLCKTRMIOS,
+                "TIOCCONS": 0x541D,
+                "TIOCSETD": 0x5423,
+                "TIOCVHANGUP": 0x5437,
+                "TIOCSLCKTRMIOS": 0x5457,
                 # These block a file system, perhaps that of the log.
-                "FIFREEZE": FIFREEZE,
-                "FS_IOC_SHUTDOWN": FS_IOC_SHUTDOWN,
-                # Like userfaultfd, it makes readers of the caller's memory wait.
-                "USERFAULTFD_IOC_NEW": USERFAULTFD_IOC_NEW,
+                "FIFREEZE": 0xC0045877,
+                "FS_IOC_SHUTDOWN": 0x8004587D,
+                # On /dev/userfaultfd; it makes readers of the caller's memory wait.
+                "USERFAULTFD_IOC_NEW": 0xAA00,
             },
             narrowed={"TIOCSCTTY by force": (TIOCSCTTY, NonZero((2,)))},
         ),
@@ -364,27 +353,20 @@ TABLE: tuple[Call, ...] = (
         "prctl",
         Family.NONE,
         # An orphan's memory layout identifies its parent, so no process may change its own.
-        OneOf(0, {}, refused={"PR_SET_MM": PR_SET_MM}),
+        OneOf(0, refused={"PR_SET_MM": PR_SET_MM}),
         "changes the memory layout by which sigwrap recognizes orphans",
     ),
     _call("vhangup", Family.NONE, Never(errno.EPERM), "ends all users of a terminal"),
     _call(
         "keyctl",
         Family.NONE,
-        OneOf(0, {}, refused={"KEYCTL_SESSION_TO_PARENT": KEYCTL_SESSION_TO_PARENT}),
+        OneOf(0, refused={"KEYCTL_SESSION_TO_PARENT": 18}),
         "changes the parent's keyring; the parent may be sigwrap",
     ),
     _call(
         "bpf",
         Family.NONE,
-        OneOf(
-            0,
-            {},
-            refused={
-                "BPF_RAW_TRACEPOINT_OPEN": BPF_RAW_TRACEPOINT_OPEN,
-                "BPF_LINK_CREATE": BPF_LINK_CREATE,
-            },
-        ),
+        OneOf(0, refused={"BPF_RAW_TRACEPOINT_OPEN": 17, "BPF_LINK_CREATE": 28}),
         "runs a program in every process, which can signal it",
     ),
     _call(
@@ -413,7 +395,7 @@ TABLE: tuple[Call, ...] = (
     _call(
         "open_by_handle_at",
         Family.NONE,
-        OneOf(0, {}, refused={"FD_NSFS_ROOT": FD_NSFS_ROOT}),
+        OneOf(0, refused={"FD_NSFS_ROOT": FD_NSFS_ROOT}),
         "opens any namespace, past Landlock",
     ),
     _call("fork", Family.FORK, Always(), "makes a process", under=Under.AT_FORK),

@@ -152,71 +152,30 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 MASK = "***"
 
 
-class _Pattern:
-    """A pattern that is compiled on first use: most runs need none, and all take 2 ms."""
-
-    __slots__ = ("_compiled", "_text")
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._compiled: re.Pattern[str] | None = None
-
-    def get(self) -> re.Pattern[str]:
-        if self._compiled is None:
-            self._compiled = re.compile(self._text)
-        return self._compiled
-
-
 _SECRET_WORD = (
     r"(?:token|passw(?:or)?d|passphrase|passwd|secret|api[-_]?key|access[-_]?key|private[-_]?key"
     r"|auth[-_]?key|signing[-_]?key|encryption[-_]?key|credentials?)"
 )
 # A text without any of these, in lower case, matches no pattern below. A search for each of them is
 # several times faster than one pattern for all.
-_HINTS = [
-    "token",
-    "passw",
-    "passphrase",
-    "secret",
-    "key",
-    "credential",
-    "bearer",
-    "authorization",
-    "cookie",
-    "://",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "github_pat_",
-    "glpat-",
-    "npm_",
-    "pypi-",
-    "hf_",
-    "sk-",
-    "sk_live",
-    "rk_live",
-    "xox",
-    "akia",
-    "asia",
-    "aiza",
-    "eyj",
-]
-_OPTION = _Pattern(rf"(?i)--?(?:[a-z0-9]++[-_.]){{0,6}}{_SECRET_WORD}(?:[-_](?:value|string))?\Z")
-_ASSIGNED = _Pattern(
+_HINTS = """
+    token passw passphrase secret key credential bearer authorization cookie :// ghp_ gho_ ghu_
+    ghs_ ghr_ github_pat_ glpat- npm_ pypi- hf_ sk- sk_live rk_live xox akia asia aiza eyj
+""".split()
+_OPTION = re.compile(rf"(?i)--?(?:[a-z0-9]++[-_.]){{0,6}}{_SECRET_WORD}(?:[-_](?:value|string))?\Z")
+_ASSIGNED = re.compile(
     rf"(?i)({_SECRET_WORD}(?:_[a-z0-9_]{{1,20}}+)?[\"']?\s{{0,4}}[=:]\s{{0,4}})"
     r"(\"[^\"]++|'[^']++|[^\s\"'&;,]++)"
 )
-_HEADER = _Pattern(
+_HEADER = re.compile(
     r"(?i)((?:authorization|cookie|x-[a-z]{1,16}-(?:token|key)|private-token)\s{0,4}:\s{0,4}"
     r"(?:[a-z]{1,12}\s{1,4})?)([^\"'\r\n]++)"
 )
-_BEARER = _Pattern(r"(?i)(\bbearer[\s=:]{1,4})([\w.~+/=-]{6,}+)")
-_URL = _Pattern(r"(://[^\s/@:\"']{0,256}+:)([^\s/@\"']++)@")
-_URL_TOKEN = _Pattern(r"(://)([\w.~-]{20,}+)@")
-_KEY_BLOCK = _Pattern(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]*+")
-_KNOWN = _Pattern(
+_BEARER = re.compile(r"(?i)(\bbearer[\s=:]{1,4})([\w.~+/=-]{6,}+)")
+_URL = re.compile(r"(://[^\s/@:\"']{0,256}+:)([^\s/@\"']++)@")
+_URL_TOKEN = re.compile(r"(://)([\w.~-]{20,}+)@")
+_KEY_BLOCK = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]*+")
+_KNOWN = re.compile(
     r"(?:gh[pousr]_|github_pat_|glpat-|npm_|pypi-|hf_|sk-|sk_live_|rk_live_|xox[a-z]-)[\w-]{12,}+"
     r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30,}+|(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{4,}+\.[\w-]*+"
 )
@@ -246,9 +205,7 @@ def masked(argv: Sequence[str]) -> tuple[str, ...]:
             result.append(MASK)
             value_follows = False
             continue
-        value_follows = word in separate or (
-            word[:1] == "-" and _OPTION.get().match(word) is not None
-        )
+        value_follows = word in separate or (word[:1] == "-" and _OPTION.match(word) is not None)
         prefix = next((each for each in attached if word.startswith(each) and word != each), "")
         result.append(prefix + MASK if prefix and position else masked_text(word))
     return tuple(result)
@@ -258,11 +215,11 @@ def masked_text(text: str) -> str:
     if not _hints_at_any(text):
         return text
     for pattern in (_HEADER, _ASSIGNED, _BEARER):
-        text = pattern.get().sub(rf"\1{MASK}", text)
-    text = _URL.get().sub(rf"\1{MASK}@", text)
-    text = _URL_TOKEN.get().sub(rf"\1{MASK}@", text)
-    text = _KEY_BLOCK.get().sub(rf"\1{MASK}", text)
-    return _KNOWN.get().sub(MASK, text)
+        text = pattern.sub(rf"\1{MASK}", text)
+    text = _URL.sub(rf"\1{MASK}@", text)
+    text = _URL_TOKEN.sub(rf"\1{MASK}@", text)
+    text = _KEY_BLOCK.sub(rf"\1{MASK}", text)
+    return _KNOWN.sub(MASK, text)
 
 
 def _hints_at_any(text: str) -> bool:

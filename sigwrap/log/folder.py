@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 
-from sigwrap.bare import NamedTuple, suppress
+from sigwrap.bare import suppress
 from sigwrap.errors import StoreError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
@@ -348,21 +348,3 @@ def database_path(store: str, session_id: str) -> str:
 
 def journal_path(database: str) -> str:
     return database.removesuffix(DATABASE_SUFFIX) + JOURNAL_SUFFIX
-
-
-class FileNames(NamedTuple):
-    """The names of a session's files."""
-
-    session_id: str
-
-    @property
-    def database(self) -> str:
-        return self.session_id + DATABASE_SUFFIX
-
-    @property
-    def journal(self) -> str:
-        return self.session_id + JOURNAL_SUFFIX
-
-    def checkpoint(self, number: int) -> str:
-        """Return the name of a copy, which is in a directory of its own: it is no session."""
-        return f"{self.session_id}-{number}{DATABASE_SUFFIX}"

@@ -36,9 +36,9 @@ class Journal:
         self.size = 0
         self._written_ns = time.time_ns()
         self._compares_times = sets_times_at_once(fd)
-        self._fd = fd
+        self.fd = fd
         self._durable = durable
-        self._torn = False
+        self.is_torn = False
 
     @classmethod
     def create(cls, folder: Folder, name: str, *, durable: bool) -> Journal:
@@ -75,12 +75,12 @@ class Journal:
 
     def append(self, line: bytes) -> None:
         """Record the line; after a StoreError, the file has no part of it."""
-        if self._torn:
+        if self.is_torn:
             self._cut_torn_line()
         try:
-            written = os.write(self._fd, line)
+            written = os.write(self.fd, line)
             if self._durable and written == len(line):
-                os.fdatasync(self._fd)
+                os.fdatasync(self.fd)
         except OSError as error:
             raise self.failed(os.strerror(error.errno or 0)) from error
         if written != len(line):
@@ -90,20 +90,12 @@ class Journal:
 
     def failed(self, reason: str = "only part of an event was written") -> StoreError:
         """Take back what a failed write left, and return the error to raise."""
-        self._torn = True
+        self.is_torn = True
         try:
             self._cut_torn_line()
         except StoreError:
             pass  # The next append tries again, and fails if it can't.
         return StoreError(f"can't write the event log {self.path}: {reason}", way_to_room(_NO_ROOM))
-
-    @property
-    def fd(self) -> int:
-        return self._fd
-
-    @property
-    def is_torn(self) -> bool:
-        return self._torn
 
     def was_appended(self, size: int, written_ns: int) -> None:
         """Count whole lines that other code of this process wrote."""
@@ -112,12 +104,12 @@ class Journal:
 
     def objection(self, folder: Folder, name: str) -> str:
         """Return what another program did to the file, or an empty text."""
-        held, found = os.fstat(self._fd), folder.status(name)
+        held, found = os.fstat(self.fd), folder.status(name)
         if found is None:
             return "the journal was removed"
         if not os.path.samestat(found, held):
             return "the journal was replaced"
-        if held.st_size != self.size and not self._torn:
+        if held.st_size != self.size and not self.is_torn:
             return "the journal was written to"
         # No process can set this time.
         if self._compares_times and held.st_ctime_ns > self._written_ns + _CLOCK_TOLERANCE_NS:
@@ -125,18 +117,18 @@ class Journal:
         return ""
 
     def close(self) -> None:
-        os.close(self._fd)
+        os.close(self.fd)
 
     def _cut_torn_line(self) -> None:
         try:
-            os.ftruncate(self._fd, self.size)
+            os.ftruncate(self.fd, self.size)
             self._written_ns = time.time_ns()
         except OSError as error:
             raise StoreError(
                 f"can't repair the event log {self.path}: {error.strerror}",
                 "choose another directory with --store",
             ) from error
-        self._torn = False
+        self.is_torn = False
 
 
 class JournalFile:

@@ -24,7 +24,7 @@ from sigwrap.errors import SessionError, StoreError
 from sigwrap.kernel.limits import way_to_room
 from sigwrap.log.catalog import SessionFile, StoredFile, is_unfinished
 from sigwrap.log.codec import Row
-from sigwrap.log.folder import SESSIONS_FOLDER, FileNames, HeldFolder
+from sigwrap.log.folder import DATABASE_SUFFIX, JOURNAL_SUFFIX, SESSIONS_FOLDER, HeldFolder
 from sigwrap.log.journal import JournalFile, lock
 from sigwrap.log.reader import first_stray_row, is_end, last_row, opened, refuse_foreign_rows
 from sigwrap.log.schema import views_script
@@ -46,38 +46,37 @@ def recover(store: str, session_id: str, files: Iterable[StoredFile]) -> int:
     Raise SessionError if it is running. Raise StoreError if its journal is damaged, and change
     nothing.
     """
-    names = FileNames(session_id)
+    database, journal_name = session_id + DATABASE_SUFFIX, session_id + JOURNAL_SUFFIX
     with _held(store, SESSIONS_FOLDER) as folder, _without_writer(folder, session_id) as journal_fd:
         if journal_fd is None:
-            if folder.status(names.journal) is not None:
+            if folder.status(journal_name) is not None:
                 raise StoreError(
-                    f"the journal of {_path(folder, names.database)} is a link or a file of "
-                    "another user",
+                    f"the journal of {_path(folder, database)} is a link or a file of another user",
                     "check it and remove it by hand",
                 )
-            events = _event_count(folder, names)
+            events = _event_count(_path(folder, database))
         else:
-            path = _path(folder, names.journal)
+            path = _path(folder, journal_name)
             with closing(JournalFile(path, open(os.dup(journal_fd), "rb"))) as journal:
-                events = _merge(folder, names, journal)
+                events = _merge(folder, database, journal)
             os.fsync(folder.fd)
-            folder.remove(names.journal)
+            folder.remove(journal_name)
         for each in files:
             if each.is_ours and each.folder == SESSIONS_FOLDER and is_unfinished(each.name):
                 folder.remove(each.name)
     return events
 
 
-def _event_count(folder: HeldFolder, names: FileNames) -> int:
-    with opened(_path(folder, names.database)) as database:
+def _event_count(path: str) -> int:
+    with opened(path) as database:
         last = database.last()
     return 0 if last is None else last.seq
 
 
-def _merge(folder: HeldFolder, names: FileNames, journal: JournalFile) -> int:
-    path = _path(folder, names.database)
+def _merge(folder: HeldFolder, name: str, journal: JournalFile) -> int:
+    path = _path(folder, name)
     if journal.is_empty:
-        return _event_count(folder, names)
+        return _event_count(path)
     before = last_row(path)  # None: the journal has everything
     if before is not None and is_end(before):
         if first_stray_row(journal, path):
@@ -87,7 +86,7 @@ def _merge(folder: HeldFolder, names: FileNames, journal: JournalFile) -> int:
         return before.seq
     refuse_foreign_rows(path)
     try:
-        fd, connection = make_private_database(folder, names.database)
+        fd, connection = make_private_database(folder, name)
         try:
             with closing(connection):
                 events = _insert(connection, journal, before, path)
@@ -97,7 +96,7 @@ def _merge(folder: HeldFolder, names: FileNames, journal: JournalFile) -> int:
                 copy_file(fd, target_fd)
                 os.fsync(target_fd)
 
-            os.close(folder.put_new(names.database, write))
+            os.close(folder.put_new(name, write))
         finally:
             os.close(fd)
     except (OSError, sqlite3.Error) as error:
@@ -189,7 +188,7 @@ def remove(store: str, session_id: str, files: Iterable[StoredFile]) -> RemovedF
     The journal goes last, because until then a session that did not end has all its events.
     """
     with _held(store, SESSIONS_FOLDER) as sessions, _without_writer(sessions, session_id):
-        journal = FileNames(session_id).journal
+        journal = session_id + JOURNAL_SUFFIX
         size, left = 0, []
         for each in sorted(files, key=lambda each: each.name == journal):
             if not each.is_ours:
@@ -247,7 +246,7 @@ def _without_writer(sessions: HeldFolder, session_id: str) -> Iterator[int | Non
     """
     flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        fd = os.open(FileNames(session_id).journal, flags, dir_fd=sessions.fd)
+        fd = os.open(session_id + JOURNAL_SUFFIX, flags, dir_fd=sessions.fd)
     except FileNotFoundError:
         yield None
         return
@@ -267,16 +266,12 @@ def _without_writer(sessions: HeldFolder, session_id: str) -> Iterator[int | Non
             lock(fd)
         except OSError as error:
             raise is_running(session_id) from error
-        if _may_be_starting(os.fstat(fd)):
-            raise is_running(session_id)
+        found = os.fstat(fd)
+        if not found.st_size and time.time() - found.st_ctime < _STARTS_WITHIN_S:
+            raise is_running(session_id)  # a writer may be about to lock the file it has just made
         yield fd
     finally:
         os.close(fd)
-
-
-def _may_be_starting(journal: os.stat_result) -> bool:
-    """Return whether a writer may be about to lock the file that it has just made."""
-    return not journal.st_size and time.time() - journal.st_ctime < _STARTS_WITHIN_S
 
 
 def is_running(session_id: str) -> SessionError:

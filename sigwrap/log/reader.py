@@ -261,7 +261,7 @@ class Database:
                 raise self._unreadable(error) from error
             # A row that is not UTF-8 would fail all rows that are fetched with it. With replaced
             # characters the row is there, and its hash does not match.
-            self._connection.text_factory = _decoded_with_replacements
+            self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
             return self._fetch(query, *values)
         except sqlite3.Error as error:
             raise self._unreadable(error) from error
@@ -324,10 +324,6 @@ def refuse_foreign_rows(path: str) -> None:
             f"can't read {path}: another program wrote rows to {wal}",
             f"to merge them: sqlite3 {path} 'PRAGMA journal_mode = DELETE'",
         )
-
-
-def _decoded_with_replacements(text: bytes) -> str:
-    return text.decode(errors="replace")
 
 
 def _connect(path: str) -> sqlite3.Connection:

@@ -23,7 +23,13 @@ from sigwrap.log.codec import (
     journal_line,
     next_hash,
 )
-from sigwrap.log.folder import ATTEMPTS, FileNames, Folder, sessions_folder
+from sigwrap.log.folder import (
+    ATTEMPTS,
+    DATABASE_SUFFIX,
+    JOURNAL_SUFFIX,
+    Folder,
+    sessions_folder,
+)
 from sigwrap.log.journal import JournalFile, lock
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -58,17 +64,17 @@ def _locked(folder: Folder, name: str) -> tuple[str, int]:
     """Return the id and journal of the first log of that name that is not merged yet."""
     for number in range(1, _MOST_LOGS):
         session_id = name if number == 1 else f"{name}-{number}"
-        names = FileNames(session_id)
-        if folder.status(names.database) is not None:
+        journal = session_id + JOURNAL_SUFFIX
+        if folder.status(session_id + DATABASE_SUFFIX) is not None:
             continue
         for _ in range(ATTEMPTS):
-            fd = os.open(names.journal, _FLAGS, 0o600, dir_fd=folder.fd)
+            fd = os.open(journal, _FLAGS, 0o600, dir_fd=folder.fd)
             try:
                 found = os.fstat(fd)
                 if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-                    raise OSError(errno.EPERM, f"{names.journal} is not a file of this user")
+                    raise OSError(errno.EPERM, f"{journal} is not a file of this user")
                 lock(fd, _LOCKED_WITHIN_S)
-                if folder.has(names.journal, fd):  # otherwise it was removed or merged meanwhile
+                if folder.has(journal, fd):  # otherwise it was removed or merged meanwhile
                     return session_id, fd
             except BaseException:
                 os.close(fd)

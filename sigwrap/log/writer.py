@@ -34,7 +34,8 @@ from sigwrap.log.codec import (
 from sigwrap.log.folder import (
     ATTEMPTS,
     CHECKPOINTS_FOLDER,
-    FileNames,
+    DATABASE_SUFFIX,
+    JOURNAL_SUFFIX,
     Folder,
     HeldFolder,
     Interfered,
@@ -73,13 +74,15 @@ class SessionLog:
         """Raise OSError or sqlite3.Error if the database can't be made."""
         self.session_id = session_id
         self.seq = 0
-        self._key = key
+        self.key = key
         self._empty = hasher(key)
-        self._head = genesis(session_id, key)
+        self.head_bytes = genesis(session_id, key)
+        self._database_name = session_id + DATABASE_SUFFIX
+        self._journal_name = session_id + JOURNAL_SUFFIX
+        self.path = os.path.join(folder.path, self._database_name)
         self._folder = folder
         self._journal = journal
         self._durable = durable
-        self._names = FileNames(session_id)
         self._compares_times = sets_times_at_once(folder.fd)
         self._pending: list[PendingRow] = []
         self._pending_bytes = 0
@@ -88,7 +91,7 @@ class SessionLog:
         self._copies = 0
         self._in_place: tuple[int, ...] = ()
         self._lost = ""  # why the log could not be written again
-        self._fd, self._database = make_private_database(folder, self._names.database)
+        self._fd, self._database = make_private_database(folder, self._database_name)
         self._private = _state(self._fd)
         try:
             self._put_in_place()
@@ -102,18 +105,18 @@ class SessionLog:
     ) -> SessionLog:
         """Start a log; after a StoreError, nothing of it is left in the store."""
         path = database_path(store, session_id)
-        names = FileNames(session_id)
+        database, journal_name = session_id + DATABASE_SUFFIX, session_id + JOURNAL_SUFFIX
         try:
             place = Folder.make(sessions_folder(store))
             try:
-                if place.status(names.database) is not None:
+                if place.status(database) is not None:
                     raise FileExistsError(0, "File exists")
                 # The journal comes first: its lock tells readers that the session has a writer.
-                journal = Journal.create(place, names.journal, durable=durable)
+                journal = Journal.create(place, journal_name, durable=durable)
                 try:
                     return cls(session_id, chain_key(key), place, journal, durable=durable)
                 except BaseException:
-                    place.remove(names.journal)
+                    place.remove(journal_name)
                     journal.close()
                     raise
             except BaseException:
@@ -126,12 +129,8 @@ class SessionLog:
             ) from error
 
     @property
-    def path(self) -> str:
-        return os.path.join(self._folder.path, self._names.database)
-
-    @property
     def head(self) -> str:
-        return self._head.hex()
+        return self.head_bytes.hex()
 
     @property
     def size(self) -> int:
@@ -163,10 +162,10 @@ class SessionLog:
         seq = self.seq + 1
         text = encode_payload(type_name, payload)
         canonical = canonical_row(seq, time_ns, type_name, pid, text)
-        head = next_hash(self._head, canonical, self._empty)
+        head = next_hash(self.head_bytes, canonical, self._empty)
         hash_hex = head.hex()
         self._journal.append(journal_line(canonical, hash_hex))
-        self._head = head
+        self.head_bytes = head
         self.seq = seq
         pending.append((seq, time_ns, type_name, pid, text, hash_hex))
         self._pending_bytes += len(text)
@@ -180,14 +179,6 @@ class SessionLog:
         return not (self._durable or self._lost or self.wants_fold or self._journal.is_torn)
 
     @property
-    def key(self) -> bytes:
-        return self._key
-
-    @property
-    def head_bytes(self) -> bytes:
-        return self._head
-
-    @property
     def journal_fd(self) -> int:
         return self._journal.fd
 
@@ -196,7 +187,7 @@ class SessionLog:
     ) -> None:
         """Take over rows of `size` bytes in the journal; the last one was written at this time."""
         if rows:
-            self.seq, self._head = rows[-1][0], head
+            self.seq, self.head_bytes = rows[-1][0], head
             self._pending += rows
             self._pending_bytes += sum(len(row[4]) for row in rows)
             self._journal.was_appended(size, written_ns)
@@ -238,10 +229,10 @@ class SessionLog:
         """Return what another program did to the session's files, or an empty text."""
         if not self._folder.is_reached:
             return "its directory was removed, moved, replaced or closed"
-        objection = self._journal.objection(self._folder, self._names.journal)
+        objection = self._journal.objection(self._folder, self._journal_name)
         if objection:
             return objection
-        found = self._folder.status(self._names.database)
+        found = self._folder.status(self._database_name)
         if found is None:
             return "the database was removed"
         if self._identity(found) != self._in_place:
@@ -270,7 +261,7 @@ class SessionLog:
         log itself as it was.
         """
         self._copies += 1
-        name = self._names.checkpoint(self._copies)
+        name = f"{self.session_id}-{self._copies}{DATABASE_SUFFIX}"
         try:
             if not self._folder.is_reached:
                 raise Interfered("the directory of its session was removed, moved or replaced")
@@ -302,17 +293,17 @@ class SessionLog:
             self._insert_all()
             self._add_views()
             self._put_in_place(sync=True)
-            self._folder.remove(self._names.journal)
-            found = self._folder.status(self._names.database)
+            self._folder.remove(self._journal_name)
+            found = self._folder.status(self._database_name)
             if found is None or self._identity(found) != self._in_place:
                 self._write_journal_again()
                 raise Interfered("another program keeps replacing it")
         except Interfered as interfered:
             problem = f"another program changed the event log {self.path}: {interfered.strerror}"
-            if not self._journal.objection(self._folder, self._names.journal):
+            if not self._journal.objection(self._folder, self._journal_name):
                 problem += "; its journal is complete"
         except (OSError, sqlite3.Error, StoreError):
-            if self._journal.objection(self._folder, self._names.journal):
+            if self._journal.objection(self._folder, self._journal_name):
                 problem = f"the event log {self.path} could not be written"
         self._close_database()
         self._journal.close()
@@ -326,7 +317,7 @@ class SessionLog:
 
     def discard(self) -> None:
         """Remove the log of a session that ran nothing."""
-        for name in self._names.database, self._names.journal:
+        for name in self._database_name, self._journal_name:
             self._folder.remove(name)
         self._close_database()
         self._journal.close()
@@ -370,7 +361,7 @@ class SessionLog:
     def _write_journal_again(self) -> None:
         self._check_private_database()
         journal = Journal.write_again(
-            self._folder, self._names.journal, self._lines, durable=self._durable
+            self._folder, self._journal_name, self._lines, durable=self._durable
         )
         self._journal.close()
         self._journal = journal
@@ -384,7 +375,7 @@ class SessionLog:
             if sync:
                 os.fsync(fd)
 
-        fd = self._folder.put_new(self._names.database, write)
+        fd = self._folder.put_new(self._database_name, write)
         self._in_place = self._identity(os.fstat(fd))
         self._rows_in_place = self.seq
         os.close(fd)

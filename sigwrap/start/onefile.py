@@ -9,22 +9,17 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import time
 from collections.abc import Iterator, Mapping
 
 from sigwrap.bare import signal
 from sigwrap.errors import SigwrapError
 from sigwrap.kernel import procfs
-from sigwrap.kernel.file_state import known_state_in
 from sigwrap.kernel.process import keep_from_core
 
 _LIBRARY_PATH = b"LD_LIBRARY_PATH"
 _ORIGINAL_LIBRARY_PATH = b"LD_LIBRARY_PATH_ORIG"
-_UNPACKED = "_MEI"
-_UNPACKED_WITHIN_S = 3600  # a bootloader may be stopped in between
 _NEEDED_BY_ANY_START = "base_library.zip"
 _PIECE_BYTES = 1 << 24
-_NO_FOLDER = -1  # the path is absolute
 
 
 def unpacked_folder() -> str:
@@ -32,14 +27,9 @@ def unpacked_folder() -> str:
     return getattr(sys, "_MEIPASS", "")
 
 
-def _identity_of_the_unpacked() -> tuple[int, int]:
-    found = os.lstat(unpacked_folder() or "/")
-    return found.st_dev, found.st_ino
-
-
-# Both are read at the start: the command may put another directory there.
-_IDENTITY = _identity_of_the_unpacked()
-_NAMES = frozenset(os.listdir(unpacked_folder()) if unpacked_folder() else ())
+# Read at the start: the command may put another directory there.
+_found = os.lstat(unpacked_folder() or "/")
+_IDENTITY = _found.st_dev, _found.st_ino
 
 
 def release_unpacked(*, for_stubs: bool) -> None:
@@ -97,7 +87,6 @@ def empty_unpacked(bootloader_pid: int) -> None:
             os.close(fd)  # new descriptors get these numbers, which are below every limit
         except OSError:
             continue
-    _remove_broken_off()
     empty_folder(unpacked_folder(), _IDENTITY)
     if os.getppid() != bootloader_pid:  # the bootloader has died
         try:
@@ -115,40 +104,6 @@ def leave_no_core(bootloader_pid: int) -> None:
     """Prevent a core of the bootloader, which dies of the same signal as this process."""
     if bootloader_pid:
         keep_from_core(bootloader_pid)
-
-
-def _remove_broken_off() -> None:
-    """Remove the directories of bootloaders that died while they unpacked."""
-    above, own_name = os.path.split(unpacked_folder())
-    try:
-        others = os.listdir(above)
-        mount = _mount_of(unpacked_folder())
-    except OSError:
-        return
-    for name in others:
-        if name.startswith(_UNPACKED) and len(name) == len(own_name) and name != own_name:
-            _remove_if_broken_off(os.path.join(above, name), mount)
-
-
-def _remove_if_broken_off(path: str, mount: int) -> None:
-    """Remove the directory if no program can start from it, and it has only files of ours."""
-    try:
-        if _mount_of(path) != mount:  # its server may never answer
-            return
-        found = os.lstat(path)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-            return
-        names = set(os.listdir(path))
-        is_old = time.time() > found.st_mtime + _UNPACKED_WITHIN_S
-        if is_old and names <= _NAMES and _NEEDED_BY_ANY_START not in names:
-            empty_folder(path, (found.st_dev, found.st_ino))
-            os.rmdir(path)
-    except OSError:
-        return
-
-
-def _mount_of(path: str) -> int:
-    return known_state_in(_NO_FOLDER, os.fsencode(path)).mount
 
 
 def bootloader_pid() -> int:
@@ -204,7 +159,7 @@ def own_line() -> list[str]:
     return [sys.executable, *sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]]
 
 
-# Empty a folder that other processes may have filled.
+# The folder is emptied: other processes may have filled it.
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _WHATEVER_ITS_MODE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

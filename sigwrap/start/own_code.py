@@ -134,10 +134,7 @@ class _Finder:
         return spec
 
 
-def load_modules_from_memory() -> None:
-    if _Finder not in sys.meta_path:
-        sys.meta_path.insert(0, _Finder)
-
+sys.meta_path.insert(0, _Finder)
 
 # Modules that functions import, with all of their imports; a package before its parts.
 _USED_LATER = """
@@ -147,8 +144,6 @@ _USED_LATER = """
 _USED_LATER_IN_A_RUN = "json.scanner json.decoder json.encoder json shlex re2._re2 re2".split()
 _PACKAGES = frozenset({"collections", "re", "json", "re2"})
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
-
-load_modules_from_memory()
 
 
 class _ReadModules:

@@ -69,10 +69,10 @@ def note_own_files() -> None:
     for path in dict.fromkeys((*_PROGRAM, _OURS, *noted.of_the_start, *noted.names)):
         try:
             real, noted.pins[path] = _pinned(path, known)
+            for link in _links_on(path) if real != path else ():
+                _, noted.pins[link] = _pinned(link, known, os.O_NOFOLLOW)
         except OSError:
             continue  # no file is loaded from there
-        if real != path:
-            noted.pins.update((link, _pinned_link(link, known)) for link in _links_on(path))
     for path in _OURS, *noted.of_the_start:
         if path != _ABOVE_THE_PACKAGE:
             _note_inside(path, noted.inside)
@@ -140,18 +140,14 @@ def _is_busy_program(path: str) -> bool:
     return False
 
 
-def _pinned(path: str, known: Known) -> tuple[str, _Pinned]:
-    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+def _pinned(path: str, known: Known, flags: int = 0) -> tuple[str, _Pinned]:
+    """Return the path without links too; with O_NOFOLLOW, the last part may be a link."""
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
     try:
         real, status = path_of(fd), os.fstat(fd)
     finally:
         os.close(fd)
     return real, _Pinned(PinnedPath(real, known), (status.st_dev, status.st_ino))
-
-
-def _pinned_link(path: str, known: Known) -> _Pinned:
-    status = os.lstat(path)
-    return _Pinned(PinnedPath(path, known), (status.st_dev, status.st_ino))
 
 
 def _links_on(path: str) -> Iterator[str]:

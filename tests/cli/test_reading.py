@@ -22,7 +22,7 @@ def head(store: Path) -> str:
     """Two sessions: "older" was killed, "newer" ended; the head of newer."""
     older = SessionLog.create(str(store), "older")
     older.append("session_started", 1, {"session_id": "older", "command": ["sleep", "9"]}, 1)
-    os.close(older._journal._fd)
+    os.close(older._journal.fd)
     older._database.close()
     newer = SessionLog.create(str(store), "newer")
     payload = {"session_id": "newer", "name": "demo", "command": ["npm", "start"]}

@@ -69,6 +69,6 @@ def seqs_of(log: SessionLog) -> list[int]:
 
 def leave_as_killed(log: SessionLog) -> None:
     """As SIGKILL does: the kernel closes what the writer had open."""
-    os.close(log._journal._fd)
+    os.close(log._journal.fd)
     log._close_database()
     log._folder.close()

@@ -94,7 +94,7 @@ def test_the_lock_says_whether_the_writer_lives_and_no_child_inherits_it(log: Se
     child.stdout.readline()
     assert writer_lives(journal)
     # What the kernel does at the writer's death.
-    os.close(log._journal._fd)
+    os.close(log._journal.fd)
     assert not writer_lives(journal)
     child.communicate(b"\n")
     log._database.close()
