@@ -25,7 +25,6 @@ from sigwrap.approve.questions import (
     Unknown,
     Verdict,
 )
-from sigwrap.approve.terminal_input import is_drawn_on_by
 from sigwrap.approve.terminal_prompt import TerminalPrompt, ring
 from sigwrap.approve.wording import (
     LISTED_CHARACTERS,
@@ -40,6 +39,7 @@ from sigwrap.approve.wording import (
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload, text
+from sigwrap.front.terminal import is_drawn_on_by
 from sigwrap.kernel import procfs, terminals
 from sigwrap.kernel.peer import Peer
 from sigwrap.session.settings import BELL
@@ -88,14 +88,14 @@ class Approvals:
         except StoreError:
             self._control = None  # each request says who can answer it
         has_notify = bool(self._notify_by)
-        self._approvers = Approvers(session, self._prompt, self._control, has_notify=has_notify)
+        self.approvers = Approvers(session, self._prompt, self._control, has_notify=has_notify)
 
     # Asking
 
     def ask(self, question: Question, on_answer: OnAnswer) -> str:
         """Ask for approval; return the request's id. Calls `on_answer` exactly once, maybe before
         this returns."""
-        self._approvers.search_again_if_due()
+        self.approvers.search_again_if_due()
         now_s = time.monotonic()
         request = self._queue.ask(question, now_s)
         self._waiting[request.id] = on_answer
@@ -107,15 +107,15 @@ class Approvals:
         elif len(self._queue.open) > _MOST_OPEN:
             self._refuse([request.id], f"{_MOST_OPEN} other requests are open already")
         elif not channels:
-            self._refuse([request.id], self._stopped or self._approvers.why_none())
+            self._refuse([request.id], self._stopped or self.approvers.why_none())
         elif question.kind != "exec" and is_drawn_on_by(question.pid):
             why = self._keep_for_next_attempt(question, channels, now_s)
             self._refuse([request.id], why, "at once")
         else:
             self._await_answer(request)
-            if self._approvers.on_terminal and self._prompt.is_there:
+            if self.approvers.on_terminal and self._prompt.is_there:
                 self._prompt.show(request)
-            if not (self._notify_by or self._prompt.can_show) and self._approvers.on_terminal:
+            if not (self._notify_by or self._prompt.can_show) and self.approvers.on_terminal:
                 ring()  # a program's screen shows no request
         return request.id
 
@@ -125,7 +125,7 @@ class Approvals:
         return has_room and not self._queue.is_remembered(question) and bool(self._channels())
 
     def _channels(self) -> list[str]:
-        return [] if self._stopped else self._approvers.channels()
+        return [] if self._stopped else self.approvers.channels()
 
     def _record_asked(self, request: OpenRequest, channels: list[str]) -> bool:
         payload = asked_payload(request, timeout_s=self._timeout_s, asked=channels)
@@ -146,7 +146,6 @@ class Approvals:
             if not question.key or not self._queue.keeps_more():
                 return _DRAWS
             kept = self._queue.ask(question, now_s, for_next=True)
-            self._waiting[kept.id] = lambda _answer: None
             if not self._record_asked(kept, channels):
                 self._refuse([kept.id], _NOT_RECORDED)
                 return _DRAWS
@@ -154,35 +153,19 @@ class Approvals:
         return f"{_DRAWS}; {self.hints.command('approve', kept.id)} allows it next time"
 
     @property
-    def are_on_terminal(self) -> bool:
-        """Whether requests appear on the terminal."""
-        return self._approvers.can_show
-
-    @property
     def has_control(self) -> bool:
         """Whether `sigwrap approve` can answer."""
-        return self._approvers.by_control and self._control is not None
+        return self.approvers.by_control and self._control is not None
 
     def how_to_answer(self, approval_id: str) -> str:
         """Return how the user answers an open request."""
         request = next(each for each in self._queue.open if each.id == approval_id)
         now_s = time.monotonic()
         end = until(self._deadline_s(request, now_s), now_s)
-        if "control" not in self._channels():
+        if not self.has_control:
             return f"answer on the terminal until {end}"
         approve, watch = self.hints.command("approve", request.id), self.hints.command("watch")
         return f"until {end}: {approve}, or {watch}"
-
-    def notify_failed(self) -> None:
-        self._approvers.notify_failed()
-
-    def search_typist(self) -> None:
-        """Find out whether the reason not to ask on the terminal is gone."""
-        self._approvers.search_again_if_due()
-
-    def has_connected(self, pid: int) -> None:
-        """A process in the session has connected to `pid`, which is outside."""
-        self._approvers.session_connected_to(pid)
 
     def process_ended(self, pid: int) -> None:
         self._refuse(self._queue.kept_of(pid), _ENDED, "withdrawn")
@@ -210,9 +193,8 @@ class Approvals:
         except StoreError as failure:
             if not self._told_of_no_socket:
                 self._told_of_no_socket = True
-                self._recorder.tell(
-                    f"{failure}; sigwrap approve cannot reach this session until then"
-                )
+                unreachable = "sigwrap approve cannot reach this session until then"
+                self._recorder.tell(f"{failure}; {unreachable}")
         else:
             self._recorder.tampered("control socket", control.path, what, "sigwrap made it again")
 
@@ -237,7 +219,7 @@ class Approvals:
     # Time
 
     def _deadline_s(self, request: OpenRequest, now_s: float) -> float:
-        if self._approvers.will_be_seen(request.id, now_s):
+        if self.approvers.will_be_seen(request.id, now_s):
             return request.deadline_s
         return min(request.deadline_s, request.asked_at_s + self._unattended_timeout_s)
 
@@ -261,7 +243,7 @@ class Approvals:
             each.id
             for each in self._queue.open
             if each.asked_at_s + self._unattended_timeout_s <= now_s
-            and not self._approvers.is_seen(each.id, now_s)
+            and not self.approvers.is_seen(each.id, now_s)
         ]
         self._refuse(unseen, why, "expired")
         self._expire_later(now_s + min(self._unattended_timeout_s, _LOOK_FOR_APPROVER_EVERY_S))
@@ -269,12 +251,12 @@ class Approvals:
     # Answers
 
     def on_terminal_answer(self, approval_id: str, verdict: Verdict) -> None:
-        if verdict is not Verdict.NO and self._approvers.search_again() is not None:
+        if verdict is not Verdict.NO and self.approvers.search_again() is not None:
             request = self._queue.find(approval_id)
             if request is not None:
                 self._prompt.show(request)
             return
-        self._approvers.note_answer()
+        self.approvers.note_answer()
         self._answer(approval_id, verdict, by="the terminal", message="")
 
     def _answer(
@@ -296,7 +278,8 @@ class Approvals:
         for settled in done:
             self._prompt.withdraw(settled.id)
         for settled in done:
-            self._waiting.pop(settled.id)(settled.answer)
+            if (on_answer := self._waiting.pop(settled.id, None)) is not None:
+                on_answer(settled.answer)
         return done
 
     def _recorded(self, settled: Settled) -> Settled:
@@ -348,12 +331,12 @@ class Approvals:
     def _list(self, peer: Peer, *, is_a_look: bool) -> ControlReply:
         now_s = time.monotonic()
         if is_a_look:
-            self._approvers.note_look(now_s)
+            self.approvers.note_look(now_s)
         return {
             "ok": True,
             "session_id": self._recorder.log.session_id,
             "requests": [self._listed(each, now_s) for each in self._queue.open],
-            "typed": bool(self._queue.open) and self._approvers.types_for(peer),
+            "typed": bool(self._queue.open) and self.approvers.types_for(peer),
             **self._session.how_it_stands(),
         }
 
@@ -370,7 +353,7 @@ class Approvals:
         now_s = time.monotonic()
         if (found := self._queue.find(approval_id)) is None:
             return self._no_such(approval_id)
-        self._approvers.note_look(now_s)
+        self.approvers.note_look(now_s)
         request = self._listed(found, now_s, full=True)
         return {"ok": True, "request": request, **self._session.how_it_stands()}
 
@@ -384,8 +367,8 @@ class Approvals:
 
     def is_typed(self, peer: Peer) -> bool:
         """Return whether the session may have typed it, and record that as an attempt."""
-        self._approvers.search_again()
-        is_typed = self._approvers.types_for(peer)
+        self.approvers.search_again()
+        is_typed = self.approvers.types_for(peer)
         if is_typed:
             why = "the session may have typed this itself"
             self.refused(peer._replace(objection=why))
@@ -394,7 +377,7 @@ class Approvals:
     def _answer_by_control(
         self, approval_id: str, verdict: Verdict, peer: Peer, message: str
     ) -> ControlReply:
-        if not self._approvers.by_control:
+        if not self.approvers.by_control:
             return refusal(
                 "not-taken",
                 f"this session runs with --approvals {self._mode.value}: it accepts no answer here",
@@ -402,7 +385,7 @@ class Approvals:
         if verdict is not Verdict.NO and self.is_typed(peer):
             why = "the session may have typed this itself: approve it on another terminal"
             return refusal("typed", why)
-        self._approvers.note_answer()
+        self.approvers.note_answer()
         by = f"uid {peer.uid}, pid {peer.pid}"
         found = self._answer(approval_id, verdict, by=by, message=message)
         match found:

@@ -22,7 +22,7 @@ answer: the user cannot have read the request.
 
 Not a boundary: the command can paint anything on its terminal, also a request like ours. But it
 cannot answer one: the supervisor does not ask where the session could type (approve/approvers.py),
-and an approval needs a code that the session cannot read (approve/terminal_input.py).
+and an approval needs a code that the session cannot read (Answers in approve/wording.py).
 """
 
 from __future__ import annotations
@@ -35,16 +35,9 @@ import time
 from collections.abc import Sequence
 
 from sigwrap.approve.questions import OpenRequest, Verdict
-from sigwrap.approve.terminal_input import (
-    MOST_WRONG,
-    Answers,
-    PromptModes,
-    is_without_code,
-    local_modes,
-    visible_text,
-)
-from sigwrap.approve.wording import lines_of
+from sigwrap.approve.wording import MOST_WRONG, Answers, is_without_code, lines_of, visible_text
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
+from sigwrap.front.terminal import PromptModes, local_modes
 from sigwrap.kernel import procfs, terminals
 from sigwrap.kernel.process import send
 from sigwrap.kernel.procfs import Stat
@@ -168,7 +161,7 @@ class TerminalPrompt:
 
     def _ask_or_make_way(self) -> None:
         if self.not_here:
-            self._approvals.search_typist()
+            self._approvals.approvers.search_again_if_due()
         if self.not_here:
             self._name_the_command()
             return

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from sigwrap.approve.questions import OpenRequest, Question, Settled, named_rule, wants
+from sigwrap.approve.questions import OpenRequest, Question, Settled, Verdict, named_rule, wants
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import StoreError
 from sigwrap.events import QUESTION_CHARACTERS, Payload
@@ -26,6 +26,12 @@ _FILES_SHOWN = 6
 _LONGEST_NOTICE = 500
 _PATH_SHOWN = 150  # either end of a longer one
 _LONGEST_EXEC = 2_048  # of JSON
+MOST_WRONG = 10  # lines in a row: a guess succeeds once in 6,500 times
+_LETTERS = "bcdfghjkmnpqrstvwxz"  # they make no words, and none looks like another
+_CODE_LENGTH = 4
+_YES = frozenset({b"y", b"yes", b"a", b"always"})
+# Neither concealed nor in colours, not cut at the terminal's edge, and no line drawings.
+_VISIBLE = "\x1b[0m\x1b[?7h\x1b(B\x0f"
 
 
 class SessionHints(NamedTuple):
@@ -219,3 +225,55 @@ def _payload(approval_id: str, question: Question) -> Payload:
         "rule_name": question.rule,
         "message": question.message,
     }
+
+
+# The answers on the terminal
+
+
+class Answers:
+    """The lines that answer the request that is shown now.
+
+    A session can have bytes typed: a terminal answers reports, and the line discipline edits those
+    as its modes say, which the session may change at any moment. It could make a `y` of them. So an
+    approval needs a code. It is new each time a request is shown, and differs for once and for the
+    session. The session cannot know it: only the program that shows the terminal can read it, and
+    sigwrap does not ask where that program would tell (approve/approvers.py).
+    """
+
+    def __init__(self, *, or_always: bool) -> None:
+        once, always = _code(), _code()
+        while always == once:
+            always = _code()
+        self._verdicts = {
+            f"y{once}": Verdict.ONCE,
+            f"yes{once}": Verdict.ONCE,
+            "n": Verdict.NO,
+            "no": Verdict.NO,
+        }
+        self.shown = f'Allow? Type "y {once}" (once) or "n": '
+        if or_always:
+            self._verdicts[f"a{always}"] = self._verdicts[f"always{always}"] = Verdict.ALWAYS
+            self.shown = f'Allow? Type "y {once}" (once), "a {always}" (this session) or "n": '
+
+    def verdict(self, line: bytes) -> Verdict | None:
+        """Return the verdict of a whole line, where spaces and the shown quotes are ignored."""
+        words = line.removesuffix(b"\n").replace(b" ", b"").replace(b'"', b"").lower()
+        return self._verdicts.get(words.decode("latin-1")) if line.endswith(b"\n") else None
+
+
+def is_without_code(line: bytes) -> bool:
+    return line.strip().lower() in _YES
+
+
+def _code() -> str:
+    rest = int.from_bytes(os.urandom(8), "big")
+    letters = []
+    for _ in range(_CODE_LENGTH):
+        rest, position = divmod(rest, len(_LETTERS))
+        letters.append(_LETTERS[position])
+    return "".join(letters)
+
+
+def visible_text(env: Mapping[str, str]) -> str:
+    """Return what to write before a text, if the terminal is known to understand it."""
+    return "" if env.get("TERM") in (None, "", "dumb") else _VISIBLE

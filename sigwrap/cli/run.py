@@ -49,7 +49,7 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
         return run_in_joined_session(settings, inherited)
     limits.lift(inherited.limits)
     require_enough()
-    signals.require()
+    signals.require_pidfds()
     wants_traceback = bool(os.environ.get("SIGWRAP_DEBUG"))
     if wants_traceback:
         import traceback  # later, nothing may be imported

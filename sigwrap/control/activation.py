@@ -99,8 +99,6 @@ class _Files:
         self.running: dict[str, str] | None = None
         self._stores = stores
         self._has_looked = threading.Event()
-        self._is_to_list = False
-        self._has_listed = threading.Event()
         self._is_to_finish = threading.Event()
         self._thread: threading.Thread | None = threading.Thread(target=self._keep, daemon=True)
         try:
@@ -114,13 +112,15 @@ class _Files:
 
     def stand(self) -> None:
         """Wait until the files are checked once more, and the sessions are listed."""
-        self._has_listed.clear()
-        self._is_to_list = True
         if self._thread is None:
             self._is_to_finish.set()
             self._keep()
-        elif self._thread.is_alive():
-            self._has_listed.wait(_LAST_FILES_S)
+            return
+        until_s = time.monotonic() + _LAST_FILES_S
+        for _ in range(2):  # the check that goes on now may have begun before
+            self._has_looked.clear()
+            if self._thread.is_alive():
+                self._has_looked.wait(until_s - time.monotonic())
 
     def finish(self) -> None:
         self._is_to_finish.set()
@@ -138,14 +138,9 @@ class _Files:
         self.state = _with_what_is_known(self.state, stores)
         files = [_File(store, self.state) for store in stores]
         while True:
-            lists = self._is_to_list
-            failures = tuple(failure for file in files if (failure := file.hold()))
-            self.failures = failures
+            self.failures = failures = tuple(why for file in files if (why := file.hold()))
+            self.running = killswitch.running(stores)
             self._has_looked.set()
-            if lists:
-                self._is_to_list = False
-                self.running = killswitch.running(stores)
-                self._has_listed.set()
             if self._is_to_finish.wait(_SEARCHES_EVERY_S if failures else _LOOKS_EVERY_S):
                 return
 

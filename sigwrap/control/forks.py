@@ -79,7 +79,7 @@ class Forks:
             self._next_cleanup_at = 2 * len(self._pending) + _KEPT
         self._pending[request.tid] = _Pending(effect.parent, time.monotonic())
         self._restarts.expects_ends(request.process.pid)
-        self._performer.let_go_on(request, effect, Unrecorded.NO_RULE)
+        self._performer.continue_call(request, effect, Unrecorded.NO_RULE)
 
     def _count_children(self, _request: Request, effect: CountChildren) -> Counted:
         started_s = time.monotonic()

@@ -138,10 +138,8 @@ class Usage:
                 case LimitNear(limit, maximum, used):
                     payload = {"limit": limit, "maximum": maximum, "used": used}
                     self._recorder.record("limit_near", self._command_pid, payload)
-                case LimitReached():
+                case _:
                     self._ending.on(each)
-                case GrowsOn(why=why):
-                    self._ending.on(KillDemanded(why))
 
     def limit_at_end(self) -> LimitReached | None:
         """Return the limit if the kernel killed the command because its memory ran out."""
@@ -157,13 +155,7 @@ class LimitNear(NamedTuple):
     used: int
 
 
-class GrowsOn(NamedTuple):
-    """The tree grows on beyond the limit: the memory must be kept for other programs."""
-
-    why: str
-
-
-Passed = LimitNear | LimitReached | GrowsOn
+Passed = LimitNear | LimitReached | KillDemanded
 
 
 class ProcessorTime:
@@ -277,7 +269,7 @@ class UsageLimits:
         if "memory" in self._is_reached:
             return None
         self._is_reached.add("memory")
-        why = f"memory: the kernel killed a process at the limit of {self._size()}"
+        why = f"memory: the kernel killed a process at the limit of {_size(self.memory_bytes)}"
         return LimitReached("memory", self.memory_bytes, why)
 
     def next_look_s(self, took_s: float) -> float:
@@ -295,21 +287,20 @@ class UsageLimits:
         if "memory" not in self._is_reached:
             self._is_reached.add("memory")
             self._kill_above = int(used * _GROWTH_FACTOR)
-            why = f"memory: {_size(used)} in use, over the limit of {self._size()}"
+            why = f"memory: {_size(used)} in use, over the limit of {_size(self.memory_bytes)}"
             return [LimitReached("memory", maximum, why, used)]
         if not 0 < self._kill_above < used:
             return []
         self._kill_above = 0
-        return [GrowsOn(f"memory: {_size(used)} in use by now, over the limit of {self._size()}")]
+        # It grows on: the memory must be kept for other programs.
+        why = f"memory: {_size(used)} in use by now, over the limit of {_size(self.memory_bytes)}"
+        return [KillDemanded(why)]
 
     def _near(self, limit: str, maximum: int, used: int) -> list[Passed]:
         if limit in self._is_near | self._is_reached:
             return []
         self._is_near.add(limit)
         return [LimitNear(limit, maximum, used)]
-
-    def _size(self) -> str:
-        return _size(self.memory_bytes)
 
 
 def _size(size: int) -> str:

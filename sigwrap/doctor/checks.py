@@ -54,7 +54,7 @@ def try_start(*, inside: bool) -> list[Finding]:
     `inside` a session, nothing is traced: that session would take it for an attack.
     """
     procfs.hold()
-    signals.require()
+    signals.require_pidfds()
     libc.set_child_subreaper()
     inherited = Inherited.capture()
     policy, _ = load_with_sources(DEFAULT_POLICY, variables=host_variables(_SETTINGS.root))

@@ -20,9 +20,9 @@ from collections.abc import Mapping
 
 from sigwrap.bare import NamedTuple
 from sigwrap.exec.asked import Asked
-from sigwrap.exec.content import USUAL_LOADERS, Mounts
+from sigwrap.exec.content import Mounts
 from sigwrap.kernel.file_state import Inode, State, magic_of
-from sigwrap.kernel.paths import SERVED, Caller, MayWait, OurView, our_view, path_of
+from sigwrap.kernel.paths import SERVED, Caller, MayWait, OurView, open_known, our_view, path_of
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS, may_be_the_systems
@@ -42,7 +42,7 @@ _WITH_CHANGE_TIMES = frozenset(
     {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x2FC12FC1, 0xCA451A4E}
     | {0x794C7630, 0x73717368, 0xE0F5E1E2}
 )
-_FOLDERS_KEPT = 1000
+_KEPT = 1000
 _LOOKED_AT_AGAIN_S = 1.0
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -107,7 +107,7 @@ def in_a_system_folder(path: str) -> bool:
     folder = path.rpartition("/")[0]
     known, now_s = _known_folders.get(folder), time.monotonic()
     if known is None or now_s - known[1] > _LOOKED_AT_AGAIN_S:
-        if len(_known_folders) >= _FOLDERS_KEPT:
+        if len(_known_folders) >= _KEPT:
             _known_folders.clear()
         known = _known_folders[folder] = _only_root_changes(folder), now_s
     return known[0]
@@ -130,11 +130,12 @@ def _only_root_changes(folder: str) -> bool:
 class SystemCommands:
     """Finds the system commands that other programs shadow."""
 
-    __slots__ = ("_on_path", "_since", "_view")
+    __slots__ = ("_known", "_on_path", "_since", "_view")
 
     def __init__(self, view: OurView, path: str = "", since_ns: int | None = None) -> None:
         """`path`: the PATH at the start. `since_ns`: when the session began, if not now."""
         self._view = view
+        self._known: dict[str, tuple[dict[str, Inode], float]] = {}  # and when that was seen
         if since_ns is None:
             since_ns = time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
         self._since = divmod(since_ns, 1_000_000_000)
@@ -151,13 +152,21 @@ class SystemCommands:
             path = f"{_folder_of(caller, elsewhere=elsewhere)}/{path.removeprefix('./')}"
         if _is_in_the_systems(caller, fd, state, path, elsewhere=elsewhere):
             return ""
-        name = path.rpartition("/")[2]
-        found = _system_commands(name, _ourselves(self._view, may_wait=caller.may_wait))
+        found = self._commands(path.rpartition("/")[2], may_wait=caller.may_wait)
         if not found or state.inode in found.values():  # a link to the command itself
             return ""
         if self._is_older(caller, fd, state, path, elsewhere=elsewhere):
             return ""
         return next(iter(found))
+
+    def _commands(self, name: str, *, may_wait: bool) -> dict[str, Inode]:
+        known, now_s = self._known.get(name), time.monotonic()
+        if known is None or now_s - known[1] > _LOOKED_AT_AGAIN_S:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            found = _system_commands(name, _ourselves(self._view, may_wait=may_wait))
+            known = self._known[name] = found, now_s
+        return known[0]
 
     def _is_older(
         self, caller: Caller, fd: int, state: State, path: str, *, elsewhere: bool
@@ -240,7 +249,10 @@ def _is_program(state: State) -> bool:
 
 
 def _state_at(path: str, us: Caller) -> State:
-    fd = us.open(os.fsencode(path))
+    try:
+        fd = open_known(path)
+    except BlockingIOError:  # the kernel has not looked for it yet
+        fd = us.open(os.fsencode(path))
     try:
         return us.known_state(fd)
     finally:
@@ -279,7 +291,11 @@ def _is_in_the_systems(
 
 # The files that rules name, as sigwrap itself finds them, whatever a caller shows it.
 
-_LOADERS = sorted(map(os.fsdecode, USUAL_LOADERS))  # these run another program without an exec
+# The loaders of the C libraries run another program without an exec.
+_LOADERS = (
+    *("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux.so.2", "/lib/ld-linux-aarch64.so.1"),
+    *("/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-i386.so.1", "/lib/ld-musl-aarch64.so.1"),
+)
 _SETTLED_S = 1  # a file that changed so shortly before the run may have changed in it
 
 

@@ -10,7 +10,7 @@ import select
 import time
 from collections.abc import Sequence
 
-from sigwrap.bare import Generic, NamedTuple, TypeVar
+from sigwrap.bare import NamedTuple
 from sigwrap.bare.digests import sha256
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import (
@@ -34,24 +34,13 @@ _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock lo
 
 _LEASED = "another process holds a lease on the file"
 
-HEADER_BYTES = 256  # BINPRM_BUF_SIZE
+_HEADER_BYTES = 256  # BINPRM_BUF_SIZE
 MAX_INTERPRETERS = 5  # the kernel refuses a sixth with ELOOP
 _BLANKS = b" \t"
 
 ELF_MAGIC = b"\x7fELF"
-# The loaders of the C libraries: only root can replace them.
-USUAL_LOADERS = frozenset(
-    {
-        b"/lib64/ld-linux-x86-64.so.2",
-        b"/lib/ld-linux.so.2",
-        b"/lib/ld-musl-x86_64.so.1",
-        b"/lib/ld-musl-i386.so.1",
-        b"/lib/ld-linux-aarch64.so.1",
-        b"/lib/ld-musl-aarch64.so.1",
-    }
-)
 
-_T = TypeVar("_T")
+_headers: dict[State, bytes] = {}  # of files whose state changes with the next write
 
 
 class ExecRefused(Exception):
@@ -67,23 +56,6 @@ def has_settled(state: State) -> bool:
     clock may give a file the same ctime."""
     seconds, nanoseconds = state.changed
     return time.time_ns() - seconds * 1_000_000_000 - nanoseconds > _CTIME_GRAIN_NS
-
-
-class KnownByState(Generic[_T]):
-    """What is known of a file for as long as its state stays."""
-
-    def __init__(self) -> None:
-        self._known: dict[State, _T] = {}
-        self.get = self._known.get
-
-    def keep(self, state: State, found: _T) -> None:
-        if has_settled(state):
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[state] = found
-
-
-_headers = KnownByState[bytes]()
 
 
 def reopen(fd: int, *, may_wait: bool = False) -> int:
@@ -107,10 +79,13 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
     except BlockingIOError as leased:
         raise MayWait(_LEASED) from leased
     try:
-        found = os.read(readable, HEADER_BYTES)
+        found = os.read(readable, _HEADER_BYTES)
     finally:
         os.close(readable)
-    _headers.keep(state, found)
+    if has_settled(state):
+        if len(_headers) >= _KEPT:
+            _headers.clear()
+        _headers[state] = found
     return found
 
 
@@ -154,7 +129,7 @@ def shebang(header: bytes) -> Shebang | None:
     """
     if not header.startswith(b"#!"):
         return None
-    header = header[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
+    header = header[:_HEADER_BYTES].ljust(_HEADER_BYTES, b"\0")
     line, newline, _ = header[2:].partition(b"\n")
     if not newline:
         words = line.lstrip(_BLANKS)

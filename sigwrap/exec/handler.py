@@ -267,7 +267,7 @@ class Execs:
             executable.programs,
             executable.here,
             executable.readable,
-            self._crowd(process),
+            self._crowd_of(process),
             None if held.expected is None else held.expected.rule,
             executable.scripts,
             executable.script_wraps,
@@ -283,7 +283,7 @@ class Execs:
     def stalled(self, request: Request, why: str) -> Unseen:
         return stalled(request.process, request.syscall, why)
 
-    def _crowd(self, process: Process) -> Crowd:
+    def _crowd_of(self, process: Process) -> Crowd:
         if not self._counts_crowd:
             return _NO_CROWD
         siblings = 0 if process.parent is None else process.parent.known_children
@@ -299,37 +299,38 @@ class Execs:
             return True
         held.executable = None  # the worker may still read it when the request is over
 
-        def work() -> bool:
-            try:
-                executable.take_large_digests()
-            except OSError:
-                return False
-            return True
-
-        def then(outcome: Outcome) -> object:
+        def then(outcome: Outcome) -> bool:
             if isinstance(outcome, Done):
                 held.executable = executable
-                return outcome.value
+                return True
             executable.close()
             return False
 
-        return InWorker(work, then, lambda _late: executable.close())
+        return InWorker(executable.take_large_digests, then, lambda _late: executable.close())
 
     def _hold(self, request: Request, _effect: Hold) -> object:
         self._performer.check(request)
         self.turns.begun(request.holdings)
+        return Held.YES if self._seizes(request) else self._hold_its_tracer(request)
+
+    def _seizes(self, request: Request) -> bool:
         try:
             request.holdings.tracee = self.tracer.hold(request)
         except Gone as gone:
             raise CallerGone from gone
         except NotTraceable:
-            return self._hold_its_tracer(request)
-        return Held.YES
+            return False
+        return True
 
     def _hold_its_tracer(self, request: Request) -> object:
         tid = tracer_of(request.tid)
         if not tid:  # the tracer has just ended, or there was none
-            return self._hold_again(request)
+            if self._seizes(request):
+                return Held.YES
+            if tracer_of(request.tid):  # another process has just begun to trace it
+                return self._performer.wake_at(time.monotonic(), request, Held.AGAIN)
+            self._performer.check_again(request)
+            return Held.NOT_DUMPABLE
         if tid == os.getpid():  # by PTRACE_TRACEME; sigwrap releases it at its next stop
             return CannotHold(_TRACED_BY_US)
         process = self._processes.of_thread(tid)
@@ -347,19 +348,6 @@ class Execs:
             return CannotHold(_THREADS, may_run=False)
         return held
 
-    def _hold_again(self, request: Request) -> object:
-        try:
-            request.holdings.tracee = self.tracer.hold(request)
-        except Gone as gone:
-            raise CallerGone from gone
-        except NotTraceable:
-            if not tracer_of(request.tid):
-                self._performer.check_again(request)
-                return Held.NOT_DUMPABLE
-            # Another process has just begun to trace it.
-            return self._performer.wake_at(time.monotonic(), request, Held.AGAIN)
-        return Held.YES
-
     def _verify_then_continue(self, request: Request, effect: VerifyThenContinue) -> object:
         held: ExecHoldings = request.holdings
         tracee = held.tracee
@@ -370,7 +358,7 @@ class Execs:
         is_asked = judged is held.executable
         self._becomes_another(request, judged.programs[0].argv if is_asked else (held.name,))
         held.is_continued = True
-        self.tracer.let_run(tracee, effect)
+        self.tracer.continue_call(tracee, effect)
         return PAUSED
 
     def _continue_watched(self, request: Request, effect: ContinueWatched) -> object:
@@ -378,15 +366,16 @@ class Execs:
         self._becomes_another(request, executable.programs[0].argv)
         if request.holdings.let_tracer_go is None:
             self._processes.loads_unseen(request.process)
-            self._performer.let_go_on(request, effect)
+            self._performer.continue_call(request, effect)
             return Ran()
-        self._traced.go_on(request, executable, lambda: self._performer.let_go_on(request, effect))
+        answer = lambda: self._performer.continue_call(request, effect)  # noqa: E731
+        self._traced.go_on(request, executable, answer)
         return PAUSED
 
     def _becomes_another(self, request: Request, argv: tuple[str, ...]) -> None:
         request.process.becomes_another(cut_words(argv))
         if self._refused is not None:
-            self._refused.goes_on(request.process, argv, request.holdings.facts.cwd)
+            self._refused.note_exec(request.process, argv, request.holdings.facts.cwd)
 
 
 # Read what an approval request needs besides the facts.

@@ -330,12 +330,10 @@ class ExecMediator:
 
     def _tell_denial(self, process: Process, what: str, decision: Decision) -> Steps:
         rule, policy = decision.rule, self._engine.policy.name
-        is_built_in = rule.startswith("builtin:")
-        because = decision.message or (decision.reason if is_built_in else "")
+        because = decision.message or (decision.reason if rule.startswith("builtin:") else "")
         self.last_denial = denied_by(rule, policy)  # the printed line has the rest
         self.denied_last = process.pid
-        line = denial(what, rule, policy, because)
-        yield from self._tell(process, line)
+        yield from self._tell(process, denial(what, rule, policy, because))
 
     def _tell(self, process: Process, line: str) -> Steps:
         """Print a line once, because a shell that is refused /usr/bin/X tries /bin/X next."""
@@ -347,9 +345,7 @@ class ExecMediator:
 
     def _redirect(self, facts: ExecFacts, decision: Decision) -> Steps:
         redirect = decision.redirect_to
-        if redirect is None:
-            yield from self._deny_because(facts, decision, "the rule names no replacement")
-            return
+        assert redirect is not None, "a policy has one for each rule that redirects"
         if facts.truncated and redirect.append_args:
             why = "it has too many arguments to pass on"
             yield from self._deny_because(facts, decision, why)
@@ -374,8 +370,20 @@ class ExecMediator:
         if decision.message:
             line = printable(f"sigwrap: {facts.programs[0].name}: {decision.message}")
             yield from self._tell(facts.process, line)
-        if (yield from _replaced(prepared.path, decision.rule)):
-            yield from self._continue(facts, prepared.path, decision.rule, _REPLACED)
+        yield from self._run_replacement(facts, prepared.path, decision.rule)
+
+    def _run_replacement(self, facts: ExecFacts, path: str, rule: str) -> Judgement:
+        """Restart the call as the replacement's, and return whether that runs."""
+        came_back: Restarted | KernelRefused | Tampered = yield Replace()
+        match came_back:
+            case Restarted():
+                return (yield from self._continue(facts, path, rule, _REPLACED))
+            case KernelRefused(errno=error):
+                yield _exec_failed(path, rule, error)
+            case Tampered():
+                yield _exec_failed(path, rule, errno.EACCES)
+                yield Fail(errno.EACCES)
+        return False
 
     def _prepare(
         self, facts: ExecFacts, decision: Decision, effect: Effect, why_not_traced: str
@@ -445,10 +453,7 @@ class ExecMediator:
             yield Fail(errno.EACCES)
             return
         asker = process.comm
-        runs = (yield from _replaced(path, decision.rule)) and (
-            yield from self._continue(facts, path, decision.rule, _REPLACED)
-        )
-        if runs:
+        if (yield from self._run_replacement(facts, path, decision.rule)):
             process.stub_of = asker
 
     def _run_if_unchanged(
@@ -492,17 +497,6 @@ class ExecMediator:
             yield from self._deny_because(now, judged, reason)
         else:
             yield from self._decide(now, asked_before=True)
-
-
-def _replaced(path: str, rule: str) -> Judgement:
-    came_back: Restarted | KernelRefused | Tampered = yield Replace()
-    match came_back:
-        case KernelRefused(errno=error):
-            yield _exec_failed(path, rule, error)
-        case Tampered():
-            yield _exec_failed(path, rule, errno.EACCES)
-            yield Fail(errno.EACCES)
-    return isinstance(came_back, Restarted)
 
 
 def _exec_failed(path: str, rule: str, error: int) -> Record:

@@ -84,7 +84,6 @@ class RepeatedExecs:
         self._loop = session.loop
         self._refused = mediation.refused
         self._plain: dict[bytes, _Plain] = {}  # by the paths that they were called by
-        self._asking: set[bytes] = set()  # paths for which a rule needs facts that differ
         self._remembered: dict[tuple[Any, ...], list[Any]] = {}  # as the extension reads it
         self._budgets: dict[tuple[str, tuple[str, ...], str], list[int]] = {}
         self._journal_fd = -1
@@ -249,7 +248,7 @@ class RepeatedExecs:
                 os.close(held.fd)
             holdings.is_continued = True
             self._turns.begun(holdings)
-        self._performer.goes_on_already(request, is_written=is_written)
+        self._performer.take_over(request, is_written=is_written)
         if held.wait_status >= 0:
             self._session.children.on_waited([(tid, held.wait_status)])
 
@@ -262,9 +261,7 @@ class RepeatedExecs:
         recorded = tracee.request.recorded
         if asked is None or facts is None or executable is None or recorded is None:
             return
-        if tracee.judged is not executable or asked.path in self._asking:
-            return
-        if not is_repeatable(facts, recorded):
+        if tracee.judged is not executable or not _is_repeatable(facts, recorded):
             return
         state = executable.stays()
         if state is None:
@@ -303,13 +300,9 @@ class RepeatedExecs:
         )
         try:
             recorded = self._mediator.allowing_event(facts)
-        except AskedAnew:
-            if len(self._asking) >= _KEPT:
-                self._asking.clear()
-            self._asking.add(called)
-            del self._plain[called]
+        except _AskedAnew:
             return
-        if recorded is not None and is_repeatable(facts, recorded):
+        if recorded is not None and _is_repeatable(facts, recorded):
             self._remember(key, facts, recorded, plain.image)
 
     def _remember(
@@ -354,13 +347,13 @@ def _counted_as(facts: ExecFacts) -> tuple[str, tuple[str, ...], str]:
     return main.path, main.argv, facts.cwd
 
 
-class AskedAnew(Exception):
+class _AskedAnew(Exception):
     """A rule asks for a fact that differs from exec to exec."""
 
 
 def _asked_by(program: Program, path: str, fd: int) -> Program:
     def anew() -> Any:
-        raise AskedAnew
+        raise _AskedAnew
 
     def is_the_systems_own() -> bool:
         return is_the_systems(fd, path, program.path)
@@ -444,8 +437,8 @@ def may_repeat(session: Session) -> bool:
     )
 
 
-def is_repeatable(facts: ExecFacts, recorded: Record) -> bool:
-    """Return whether the exec can be repeated. `recorded`: the event with which it goes on."""
+def _is_repeatable(facts: ExecFacts, recorded: Record) -> bool:
+    """Return whether the exec can be repeated. `recorded`: the event that says it may run."""
     if recorded.event not in _REPEATED or recorded.escalation is not None:
         return False
     if not (facts.readable and recorded.payload.get("verified")) or facts.truncated:

@@ -113,12 +113,12 @@ class Tracer:
         self._turns.take(request.process)
         return tracee
 
-    def let_run(self, tracee: Tracee, effect: VerifyThenContinue) -> None:
+    def continue_call(self, tracee: Tracee, effect: VerifyThenContinue) -> None:
         # Without WAIT_KILLABLE_RECV, the interrupt would break off the notification itself. After
         # the answer it can come when the exec is over; then the exec stop cancels it.
         if self._waits_through_signals:
             _interrupt(tracee)
-        self._performer.let_go_on(tracee.request, effect)
+        self._performer.continue_call(tracee.request, effect)
         if not self._waits_through_signals:
             _interrupt(tracee)
 

@@ -22,7 +22,7 @@ from sigwrap.kernel.file_state import (
     OWNER,
     STATX_BASIC_STATS,
     ask,
-    told_state,
+    read_state,
 )
 from sigwrap.kernel.paths import open_known, path_of
 from sigwrap.kernel.terminals import Line
@@ -70,7 +70,7 @@ class RefusedFiles:
     def suspects(self, argv: Sequence[str], folder: str) -> bool:
         return self._refusals.suspects(argv, folder) is not None
 
-    def goes_on(self, process: Process, argv: Sequence[str], folder: str) -> None:
+    def note_exec(self, process: Process, argv: Sequence[str], folder: str) -> None:
         """Note a suspect exec. The process has its final standard error by now."""
         self._forget(process)
         suspicion = self._refusals.suspects(argv, folder)
@@ -157,7 +157,7 @@ def known_file(path: str) -> Found | None:
                 raise
     try:
         found = ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS)
-        mode = told_state(found).mode
+        mode = read_state(found).mode
         uid, gid = OWNER.unpack_from(found)
         return Found(path_of(fd), stat.S_ISDIR(mode), frozenset(_permitted(mode, uid, gid)))
     finally:

@@ -10,6 +10,7 @@ import mmap
 import os
 
 from sigwrap.bare import Any, Enum, NamedTuple, socket
+from sigwrap.events import Payload
 
 
 class Place(Enum):
@@ -31,6 +32,16 @@ class Sender(NamedTuple):
     uid: int
     place: Place
     command: str
+
+    @property
+    def payload(self) -> Payload:
+        """Return the sender's fields of an event."""
+        return {
+            "sender_pid": self.pid,
+            "sender_uid": self.uid,
+            "sender_place": self.place.value,
+            "sender_cmd": self.command,
+        }
 
 
 NO_SENDER = Sender(0, 0, Place.NONE, "")

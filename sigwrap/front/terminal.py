@@ -1,5 +1,7 @@
-"""Restores the terminal to its state before the command: its modes, whether output goes on, and
-whether others may open it. The emulator alone knows the screen and the cursor.
+"""The terminal of a run: restored after the command, and its modes during an approval request.
+
+Restored are the modes, whether output goes on, and whether others may open it. The emulator alone
+knows the screen and the cursor.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from sigwrap.text import masked
 
 _CTRL_C = b"\x03"
 _TIOCGEXCL = 0x80045440
+_INPUT, _OUTPUT, _LOCAL, _KEYS_AT = 0, 1, 3, 6  # in termios's list
 
 
 class TerminalBefore:
@@ -32,9 +35,9 @@ class TerminalBefore:
         try:
             self._was_exclusive = self._is_exclusive()
             if os.tcgetpgrp(self._fd) == os.getpgrp():  # else the modes are another job's
-                self._modes = termios.tcgetattr(self._fd)
+                self._modes = _modes(self._fd)
                 self._are_of_another = not _is_a_shells(self._modes) and bool(_others_of_our_job())
-        except (OSError, termios.error):
+        except OSError:
             pass  # it hung up
 
     @property
@@ -60,18 +63,18 @@ class TerminalBefore:
         if not self.is_in_our_foreground():
             return False
         try:
-            modes = termios.tcgetattr(self._fd)
-        except termios.error:
+            modes = _modes(self._fd)
+        except OSError:
             return False
-        return bool(modes[3] & termios.ISIG) and modes[6][termios.VINTR] == _CTRL_C
+        return bool(modes[_LOCAL] & termios.ISIG) and modes[_KEYS_AT][termios.VINTR] == _CTRL_C
 
     def is_edited(self) -> bool:
         """Return whether the command reads key by key, as a line editor does, and the caller had
         the terminal in line mode."""
-        was_so_before = self._modes is not None and not self._modes[3] & termios.ICANON
+        was_so_before = self._modes is not None and not self._modes[_LOCAL] & termios.ICANON
         try:
-            is_so = self._fd >= 0 and not termios.tcgetattr(self._fd)[3] & termios.ICANON
-        except termios.error:
+            is_so = self._fd >= 0 and not local_modes(self._fd) & termios.ICANON
+        except OSError:
             return False
         return is_so and not was_so_before
 
@@ -94,11 +97,11 @@ class TerminalBefore:
             self.take_back()
             if self._are_of_another or os.tcgetpgrp(self._fd) != os.getpgrp():
                 return
-            are_changed = termios.tcgetattr(self._fd) != self._modes
+            are_changed = _modes(self._fd) != self._modes
             if not (are_changed or by_force) or any(map(self._is_used_by, _others_of_our_job())):
                 return
             if are_changed:
-                termios.tcsetattr(self._fd, termios.TCSANOW, self._modes)
+                _set(self._fd, self._modes)
             termios.tcflush(self._fd, termios.TCIFLUSH)
         except (OSError, termios.error):
             pass  # it hung up
@@ -126,7 +129,7 @@ class TerminalBefore:
 
 def _is_a_shells(modes: list[Any]) -> bool:
     """Return whether these are the modes that a shell sets for a program."""
-    return bool(modes[3] & termios.ICANON and modes[3] & termios.ECHO)
+    return bool(modes[_LOCAL] & termios.ICANON and modes[_LOCAL] & termios.ECHO)
 
 
 def _others_of_our_job() -> list[int]:
@@ -139,6 +142,96 @@ def _others_of_our_job() -> list[int]:
         for each in found
         if each.pgrp == group and not each.has_ended and each.pid not in ours and each.ppid != us
     ]
+
+
+# The modes during an approval request
+
+_IUTF8 = 0o40000
+_KEYS = {
+    termios.VINTR: b"\x03",
+    termios.VQUIT: b"\x1c",
+    termios.VERASE: b"\x7f",
+    termios.VKILL: b"\x15",
+    termios.VEOF: b"\x04",
+    termios.VMIN: b"\x01",
+    termios.VSTART: b"\x11",
+    termios.VSTOP: b"\x13",
+    termios.VSUSP: b"\x1a",
+}
+_BACKSPACE = b"\x08"  # what some terminals send for the key that erases
+
+
+class PromptModes:
+    """Modes for an approval request, whatever the modes before: line editing with the usual keys,
+    text that can be seen, and no byte that the terminal sends by itself."""
+
+    def __init__(self, fd: int) -> None:
+        """Raises OSError if the terminal hung up."""
+        self._fd = fd
+        self._before = _modes(fd)
+        self._ours = _for_prompt(self._before)
+        _set(fd, self._ours)
+
+    @property
+    def are_set(self) -> bool:
+        try:
+            now = _modes(self._fd)
+        except OSError:
+            return False
+        return all(now[each] == self._ours[each] for each in (_INPUT, _OUTPUT, _LOCAL, _KEYS_AT))
+
+    def restore(self) -> None:
+        """Restore the modes, unless another process has set others since."""
+        if self.are_set:
+            _set(self._fd, self._before)
+
+
+def local_modes(fd: int) -> int:
+    flags: int = _modes(fd)[_LOCAL]
+    return flags
+
+
+def is_drawn_on_by(pid: int) -> bool:
+    """Return whether the process is in the terminal's foreground and reads keys instead of lines:
+    an editor, a full-screen agent."""
+    fd = terminals.controlling
+    found = procfs.stat(pid) if fd >= 0 else None
+    if found is None or found.session != os.getsid(0):
+        return False
+    try:
+        return found.pgrp == os.tcgetpgrp(fd) and not local_modes(fd) & termios.ICANON
+    except OSError:
+        return False
+
+
+def _for_prompt(before: list[Any]) -> list[Any]:
+    """Keep the speed and the like."""
+    modes = list(before)
+    modes[_INPUT] = termios.ICRNL | termios.IXON | _IUTF8
+    modes[_OUTPUT] = termios.OPOST | termios.ONLCR
+    shown = termios.ECHO | termios.ECHOE | termios.ECHOK | termios.ECHOCTL | termios.ECHOKE
+    flushes_not = before[_LOCAL] & termios.NOFLSH
+    modes[_LOCAL] = termios.ISIG | termios.ICANON | shown | flushes_not
+    keys = [_KEYS.get(position, b"\0") for position in range(len(before[_KEYS_AT]))]
+    if before[_KEYS_AT][termios.VERASE] == _BACKSPACE:
+        keys[termios.VERASE] = _BACKSPACE
+    modes[_KEYS_AT] = keys
+    return modes
+
+
+def _modes(fd: int) -> list[Any]:
+    try:
+        return termios.tcgetattr(fd)
+    except termios.error as refusal:
+        raise OSError(*refusal.args) from None
+
+
+def _set(fd: int, modes: list[Any]) -> None:
+    """Set them also from the background: the supervisor blocks SIGTTOU."""
+    try:
+        termios.tcsetattr(fd, termios.TCSANOW, modes)
+    except termios.error as refusal:
+        raise OSError(*refusal.args) from None
 
 
 # Which processes sent a signal to sigwrap, and which one started it.

@@ -413,14 +413,8 @@ class _Joining:
         if info.number == signal.SIGTERM and self._is_second_sigterm():
             raise _GivenUp
         sender = sender_of(info, supervisor=0, bootloader=self._bootloader_pid)
-        fields = {
-            "sender_pid": sender.pid,
-            "sender_uid": sender.uid,
-            "sender_place": sender.place.value,
-            "sender_cmd": sender.command,
-        }
         try:
-            self._connection.send(encode({"signal": info.number, "sender": fields}))
+            self._connection.send(encode({"signal": info.number, "sender": sender.payload}))
         except OSError:
             return  # the session has ended; its last message comes next
         if info.number in JOB_STOPS:

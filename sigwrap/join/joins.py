@@ -17,7 +17,7 @@ from sigwrap import errors
 from sigwrap.approve.control_socket import GuardedListener
 from sigwrap.bare import TYPE_CHECKING, Any, NoReturn, signal, socket
 from sigwrap.events import Payload, number, text
-from sigwrap.front.messages import Place
+from sigwrap.front.messages import Place, Sender
 from sigwrap.join.fork_server import (
     KIND,
     MAX_BYTES,
@@ -227,13 +227,9 @@ class Joins:
         """Kill a command whose caller is gone, and all of its job."""
         if not caller.command_pid:
             return
-        by = {
-            "sender_pid": caller.peer.pid,
-            "sender_uid": caller.peer.uid,
-            "sender_place": Place.CALLER_ENDED.value,
-            "sender_cmd": masked_text(caller.peer.command),
-        }
-        self._record_passed_on(caller, signal.SIGKILL, by)
+        peer = caller.peer
+        by = Sender(peer.pid, peer.uid, Place.CALLER_ENDED, masked_text(peer.command))
+        self._record_passed_on(caller, signal.SIGKILL, by.payload)
         if self.is_forked(caller.command_pid):
             _send_to_job(caller.command_pid, signal.SIGKILL)
 

@@ -15,7 +15,7 @@ from sigwrap.bare import IO, NamedTuple, deque, socket, suppress
 from sigwrap.errors import DOCTOR, KernelError, SessionError
 from sigwrap.kernel.file_state import is_on_local_device, kind_of, known_state_in, mount_of
 from sigwrap.kernel.libc import syscall
-from sigwrap.kernel.paths import AT_FDCWD, OTHER_MOUNT, open_on_one_mount, told_link
+from sigwrap.kernel.paths import AT_FDCWD, OTHER_MOUNT, link_target, open_on_one_mount
 from sigwrap.kernel.signals import open_thread
 from sigwrap.machine import NUMBERS
 
@@ -249,12 +249,15 @@ def duplicate_socket(tid: int, fd: int) -> int:
 
 
 def can_duplicate() -> bool:
-    """Return whether pidfd_getfd works: Docker's default profile requires CAP_SYS_PTRACE for it."""
-    try:
-        with open(os.devnull, "rb") as null:
+    """Return whether pidfd_getfd works: Docker's default profile requires CAP_SYS_PTRACE for it.
+
+    Also for a kernel before Linux 5.6, which lacks openat2 too: the launch tells that.
+    """
+    with open(os.devnull, "rb") as null:
+        try:
             os.close(take_descriptor(os.getpid(), null.fileno()))
-    except OSError:
-        return False
+        except OSError as refusal:
+            return refusal.errno == errno.ENOSYS
     return True
 
 
@@ -275,7 +278,7 @@ def could_stall(pid: int, holder: int, fd: int) -> bool:
         path = f"/proc/{holder}/fd/{fd}"
         if kind_of(path.encode())[0] != stat.S_IFREG:
             return False
-        is_nowhere = not (told_link(path) or "/").startswith("/")  # a pidfd, for example
+        is_nowhere = not (link_target(path) or "/").startswith("/")  # a pidfd, for example
         return not is_nowhere and not is_on_local_device(pid, holder, fd)
     except FileNotFoundError:
         return False  # the duplication fails with the right errno

@@ -50,8 +50,6 @@ _fstatfs = libc["fstatfs"]
 _fstatfs.argtypes = (ctypes.c_int, ctypes.c_void_p)
 _KIND = struct.Struct("<q")
 
-Mount = tuple[int, bytes]  # its id, and its type
-
 _first_devices: frozenset[bytes] = frozenset()  # of local file systems, when the session began
 
 
@@ -74,7 +72,7 @@ class Mounts:
         found = _listed()
         self.id_bit = STATX_MNT_ID_UNIQUE  # the bit to request from statx
         if not found:
-            found = [(each.number, each.kind) for each in _told_by_procfs("self")]
+            found = [(each.number, each.kind) for each in _mountinfo("self")]
             self.id_bit = STATX_MNT_ID
         self._local = frozenset(number for number, kind in found if kind in _LOCAL)
 
@@ -93,10 +91,7 @@ def magic_of(fd: int) -> int:
 
 def lies_on_a_disk(fd: int) -> bool:
     """Return whether a file is on a disk or in memory. This asks its file system."""
-    try:
-        return magic_of(fd) in _LOCAL_MAGIC
-    except OSError:
-        return False
+    return _has_magic(fd, _LOCAL_MAGIC)
 
 
 def sets_times_at_once(fd: int) -> bool:
@@ -104,24 +99,27 @@ def sets_times_at_once(fd: int) -> bool:
 
     A network file system sets them later, by the clock of its server.
     """
+    return _has_magic(fd, _LOCAL_MAGIC | {_OVERLAY_MAGIC})
+
+
+def _has_magic(fd: int, among: frozenset[int]) -> bool:
     try:
-        magic = magic_of(fd)
+        return magic_of(fd) in among
     except OSError:
         return False
-    return magic in _LOCAL_MAGIC or magic == _OVERLAY_MAGIC
 
 
 def file_system_of(fd: int) -> tuple[str, bool]:
     """Return the type of a file's file system, and whether it is local, without asking it."""
     number = _mount_of(os.getpid(), fd)
-    kinds = [each.kind for each in _told_by_procfs("self") if each.number == number]
+    kinds = [each.kind for each in _mountinfo("self") if each.number == number]
     return (kinds[-1].decode("ascii", "replace"), kinds[-1] in _LOCAL) if kinds else ("", False)
 
 
 def note_first_devices() -> None:
     """Note the local file systems, before the command runs."""
     global _first_devices
-    local = (each for each in _told_by_procfs("self") if each.kind in _LOCAL)
+    local = (each for each in _mountinfo("self") if each.kind in _LOCAL)
     _first_devices = frozenset(each.device for each in local)
 
 
@@ -129,7 +127,7 @@ def is_on_local_device(pid: int, holder: int, fd: int) -> bool:
     """Return whether a file that `holder` has open is on a local mount that `pid` sees, or only in
     memory (memfd_create), without asking its file system."""
     number = _mount_of(holder, fd)
-    found = [each for each in _told_by_procfs(pid) if each.number == number]
+    found = [each for each in _mountinfo(pid) if each.number == number]
     if found and all(map(_is_local, found)):
         return True
     memory = os.memfd_create("")
@@ -149,9 +147,9 @@ def _mount_of(holder: int, fd: int) -> int | None:
     return None if number is None else int(number)
 
 
-def _listed() -> list[Mount]:
-    """Return all mounts; none before Linux 6.8, or if a container's seccomp filter refuses."""
-    found: list[Mount] = []
+def _listed() -> list[tuple[int, bytes]]:
+    """Return the ids and types of all mounts; none before Linux 6.8, or if a container refuses."""
+    found: list[tuple[int, bytes]] = []
     buffer = ctypes.create_string_buffer(_MAX_BYTES)
     last = 0
     while ids := _ids_after(last):
@@ -159,7 +157,9 @@ def _listed() -> list[Mount]:
         for number in ids:
             request = _REQUEST.pack(_REQUEST.size, 0, number, _TYPE)
             if _ask_mount(_SYS_STATMOUNT, request, ctypes.addressof(buffer), _MAX_BYTES, 0) == 0:
-                found.append((number, _string(buffer, _TYPE_AT)))
+                data = buffer.raw
+                start = _STRINGS_AT + _TYPE_AT.unpack_from(data)[0]
+                found.append((number, data[start : data.index(b"\0", start)]))
     return found
 
 
@@ -170,13 +170,7 @@ def _ids_after(last: int) -> list[int]:
     return list(ids[: max(0, count)])
 
 
-def _string(buffer: ctypes.Array[ctypes.c_char], position: struct.Struct) -> bytes:
-    start = _STRINGS_AT + position.unpack_from(buffer)[0]
-    data = buffer.raw
-    return data[start : data.index(b"\0", start)]
-
-
-def _told_by_procfs(pid: int | str) -> list[Told]:
+def _mountinfo(pid: int | str) -> list[Told]:
     return read_mountinfo(procfs.all_contents(f"/proc/{pid}/mountinfo"))
 
 
@@ -256,7 +250,9 @@ def place_of(file: bytes | int, mount_id: int = STATX_MNT_ID) -> Place:
 
     `mount_id` chooses between the two kinds of mount ids.
     """
-    inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(_told(file, _STATX_INO | mount_id))
+    inode, major, minor, mount = _INODE_AND_DEVICE.unpack_from(
+        _ask_about(file, _STATX_INO | mount_id)
+    )
     return inode, major, minor, mount
 
 
@@ -272,7 +268,7 @@ def inode_of(file: bytes | int) -> Inode:
 
 
 def born_at(file: bytes | int) -> Born:
-    found = _told(file, _STATX_INO | _STATX_BTIME)
+    found = _ask_about(file, _STATX_INO | _STATX_BTIME)
     number, major, minor, _ = _INODE_AND_DEVICE.unpack_from(found)
     seconds, nanoseconds = _BORN.unpack_from(found)
     return (major << 32 | minor, number), (seconds, nanoseconds)
@@ -286,14 +282,14 @@ def kind_of(path: bytes) -> tuple[int, int]:
 
 def device_of(path: bytes) -> tuple[int, int, int]:
     """Return the type, and a device's numbers. Follows links of /proc."""
-    mode, major, minor = _DEVICE.unpack_from(_told(path, _STATX_TYPE))
+    mode, major, minor = _DEVICE.unpack_from(_ask_about(path, _STATX_TYPE))
     return stat.S_IFMT(mode), major, minor
 
 
 def known_state_in(folder: int, name: bytes) -> State:
     """Return what the kernel knows about a name, without following a link."""
     flags = _AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC
-    return told_state(ask(folder, name, flags, STATX_BASIC_STATS | STATX_MNT_ID))
+    return read_state(ask(folder, name, flags, STATX_BASIC_STATS | STATX_MNT_ID))
 
 
 def may_be_later_in(folder: int, names: Iterable[str], time_ns: int) -> Iterator[str]:
@@ -304,17 +300,17 @@ def may_be_later_in(folder: int, names: Iterable[str], time_ns: int) -> Iterator
     buffer = _buffers.own
     address = ctypes.addressof(buffer)
     flags, mask = _AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_BASIC_STATS
-    told = _MODE_AND_CHANGE.unpack_from
+    read = _MODE_AND_CHANGE.unpack_from
     for name in names:
         if _statx(_SYS_STATX, folder, os.fsencode(name), flags, mask, address) < 0:
             yield name
             continue
-        mode, seconds, nanoseconds = told(buffer)
+        mode, seconds, nanoseconds = read(buffer)
         if seconds * 1_000_000_000 + nanoseconds > time_ns or stat.S_ISLNK(mode):
             yield name
 
 
-def told_state(found: Buffer) -> State:
+def read_state(found: Buffer) -> State:
     mode, number, size, seconds, nanoseconds, major, minor, mount = _STATE.unpack_from(found)
     return State(mode, (major << 32 | minor, number), size, (seconds, nanoseconds), mount)
 
@@ -326,7 +322,7 @@ def is_immutable(folder: int, name: bytes) -> bool:
     return bool(attributes & _IMMUTABLE)
 
 
-def _told(file: bytes | int, mask: int) -> Buffer:
+def _ask_about(file: bytes | int, mask: int) -> Buffer:
     """Ask for a path, or an open file, without a question to its file system."""
     if isinstance(file, int):
         return ask(file, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask)

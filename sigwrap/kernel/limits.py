@@ -6,7 +6,7 @@ import os
 import resource
 from collections.abc import Iterable
 
-from sigwrap.bare import NamedTuple, suppress
+from sigwrap.bare import NamedTuple
 from sigwrap.kernel.file_state import read_mountinfo, unescaped
 
 LIMIT_US_TOO = "applies to sigwrap as well (a soft limit, ulimit -S, applies to the command only)"
@@ -21,20 +21,13 @@ class Limit(NamedTuple):
     hard: int
 
 
-class _Kind(NamedTuple):
-    """`enough`: what no supervisor ever reaches."""
-
-    shown: str  # the option of ulimit
-    unit: int
-    enough: int
-
-
+# The option of ulimit, its unit, and what no supervisor ever reaches.
 _KINDS = {
-    resource.RLIMIT_CPU: _Kind("-t", 1, 3600),
-    resource.RLIMIT_FSIZE: _Kind("-f", 1024, 1 << 30),
-    resource.RLIMIT_DATA: _Kind("-d", 1024, 1 << 28),
-    resource.RLIMIT_STACK: _Kind("-s", 1024, 1 << 18),
-    resource.RLIMIT_AS: _Kind("-v", 1024, 1 << 29),
+    resource.RLIMIT_CPU: ("-t", 1, 3600),
+    resource.RLIMIT_FSIZE: ("-f", 1024, 1 << 30),
+    resource.RLIMIT_DATA: ("-d", 1024, 1 << 28),
+    resource.RLIMIT_STACK: ("-s", 1024, 1 << 18),
+    resource.RLIMIT_AS: ("-v", 1024, 1 << 29),
 }
 # Limits that can end sigwrap or make its calls fail. Not RLIMIT_CORE: it needs no core.
 _LIFTED = (*_KINDS, resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, _SIGPENDING, _RTTIME)
@@ -54,8 +47,7 @@ def lift(limits: Iterable[Limit]) -> None:
 def lift_open_files() -> None:
     """Raise the limit in this process, which starts no other."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    _is_set(resource.RLIMIT_NOFILE, hard, hard)
 
 
 def give_back(limits: Iterable[Limit]) -> None:
@@ -66,10 +58,10 @@ def give_back(limits: Iterable[Limit]) -> None:
 def not_lifted() -> list[str]:
     """Return the tight limits that apply to sigwrap as well, as shell commands."""
     found = []
-    for number, kind in _KINDS.items():
+    for number, (option, unit, enough) in _KINDS.items():
         soft, _hard = resource.getrlimit(number)
-        if soft != _NO_LIMIT and soft < kind.enough:
-            found.append(f"ulimit {kind.shown} {soft // kind.unit}")
+        if soft != _NO_LIMIT and soft < enough:
+            found.append(f"ulimit {option} {soft // unit}")
     return found
 
 

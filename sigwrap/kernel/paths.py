@@ -20,7 +20,6 @@ import stat
 import struct
 
 from sigwrap.bare import NamedTuple
-from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import (
     AT_EMPTY_PATH,
@@ -36,7 +35,7 @@ from sigwrap.kernel.file_state import (
     lies_on_a_disk,
     magic_of,
     place_of,
-    told_state,
+    read_state,
 )
 from sigwrap.kernel.libc import last_failure, libc, raw_syscall, syscall
 from sigwrap.machine import NUMBERS
@@ -105,10 +104,10 @@ def our_view() -> OurView:
 
 
 def path_of(fd: int) -> str:
-    return told_link(f"/proc/self/fd/{fd}")
+    return link_target(f"/proc/self/fd/{fd}")
 
 
-def told_link(path: str) -> str:
+def link_target(path: str) -> str:
     """Return the target of a procfs link, empty if it is longer than PATH_MAX.
 
     Such a file can still be reached, from a folder nearby.
@@ -129,14 +128,6 @@ def demand_openat2() -> None:
     how = _FOLLOWED.waiting
     refused = "the kernel refused openat2(2)"
     os.close(syscall(refused, _SYS_OPENAT2, AT_FDCWD, b"/", how, len(how)))
-
-
-def has_openat2() -> bool:
-    try:
-        demand_openat2()
-    except KernelError:
-        return False
-    return True
 
 
 def refuse_magic_links(path: str) -> None:
@@ -304,7 +295,7 @@ class Caller:
         return self._state(fd, AT_STATX_DONT_SYNC)
 
     def _state(self, fd: int, sync: int) -> State:
-        return told_state(
+        return read_state(
             ask(fd, b"", AT_EMPTY_PATH | sync, STATX_BASIC_STATS | self._mounts.id_bit)
         )
 
@@ -365,7 +356,7 @@ class Caller:
         flags, mask = AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS | self._mounts.id_bit
         found = ask(folder, b"", flags, mask)
         uid, gid = OWNER.unpack_from(found)
-        state = told_state(found)
+        state = read_state(found)
         mode = state.mode
         if _all_users_search(mode):
             return True
@@ -431,12 +422,11 @@ class _Walk:
             self._may_search = self._may_search and self._caller.may_search(self._here)
             if self._way is not None and not _all_users_search(self._state(self._here).mode):
                 self._way.append(Passed(os.dup(self._here)))
-            if part == b".":
-                self._must_be_folder()
-                continue
-            if part == b"..":
-                self._must_be_folder()
-                if self._state(self._here).inode != self._state(self._root).inode:
+            if part in (b".", b".."):
+                here = self._state(self._here)
+                if not stat.S_ISDIR(here.mode):
+                    raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+                if part == b".." and here.inode != self._state(self._root).inode:
                     self._move(self._caller.open_part(self._here, b".."))
                 continue
             found = self._caller.open_part(self._here, part)
@@ -471,10 +461,6 @@ class _Walk:
         if target.startswith(b"/"):
             self._move(os.dup(self._root))
         return _parts(target)
-
-    def _must_be_folder(self) -> None:
-        if not stat.S_ISDIR(self._state(self._here).mode):
-            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
     def _state(self, fd: int) -> State:
         return self._caller.state_of(fd)

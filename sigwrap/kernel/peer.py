@@ -17,6 +17,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from sigwrap.bare import NamedTuple, socket
 from sigwrap.kernel import procfs
@@ -207,8 +208,7 @@ def _pin(connection: socket.socket, pid: int) -> tuple[int, bool] | None:
 
 # Ask the kernel about sockets: their peers, files and names.
 
-SHOW_NAME, SHOW_FILE, SHOW_PEER = 1, 2, 4
-NAME, FILE, PEER = 0, 1, 2  # UNIX_DIAG_NAME, UNIX_DIAG_VFS, UNIX_DIAG_PEER
+_NAME, _FILE, _PEER = 0, 1, 2  # UNIX_DIAG_NAME, UNIX_DIAG_VFS, UNIX_DIAG_PEER
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _REQUEST = 1
@@ -217,7 +217,7 @@ _ANY_COOKIE = (1 << 64) - 1
 _LISTENS = 10  # TCP_LISTEN, for unix sockets as well
 _ASKED = struct.Struct("=BBHIIIQ")
 _HEAD = struct.Struct("=IHHII")
-_TOLD = struct.Struct("=BBBBIQ")
+_ANSWER = struct.Struct("=BBBBIQ")
 _ATTRIBUTE = struct.Struct("=HH")
 _NUMBERS = struct.Struct("=II")  # an inode's number and its device
 
@@ -248,41 +248,43 @@ def _cookie(fd: int) -> int:
 def file_of(asked: Named) -> tuple[int, int] | None:
     """Return the number of a socket's file and its device, as the kernel has them; some file
     systems show another device. None if there is no file, or no answer."""
-    told = told_of(asked, SHOW_FILE)
-    numbers = told.get(FILE, b"") if told is not None else b""
-    if len(numbers) != _NUMBERS.size:
+    found = _attribute(asked.number, _FILE, asked.cookie)
+    if found is None or len(found) != _NUMBERS.size:
         return None
-    number, device = _NUMBERS.unpack(numbers)
+    number, device = _NUMBERS.unpack(found)
     return number, device
 
 
-def told_of(asked: Named, show: int) -> dict[int, bytes] | None:
-    """Return attributes of a socket. None if it is gone, or there is no answer."""
-    told = _told(asked.number, show, asked.cookie)
-    return None if told is None else _attributes(told[_TOLD.size :])
+def is_there(asked: Named) -> bool:
+    """Return whether a unix socket is still there. False if there is no answer."""
+    return _attribute(asked.number, _FILE, asked.cookie) is not None
 
 
 def listening_at(number: int) -> str:
     """Return the path or `@name` of a unix socket that accepts connections; empty for others."""
-    told = _told(number, SHOW_NAME, _ANY_COOKIE)
-    if told is None or _TOLD.unpack_from(told)[2] != _LISTENS:
+    answer = _asked(number, _NAME, _ANY_COOKIE)
+    if answer is None or _ANSWER.unpack_from(answer)[2] != _LISTENS:
         return ""
-    name = os.fsdecode(_attributes(told[_TOLD.size :]).get(NAME, b""))
+    name = os.fsdecode(_attributes(answer[_ANSWER.size :]).get(_NAME, b""))
     return f"@{name[1:]}" if name.startswith("\0") else name.rstrip("\0")
 
 
 def peer_of(number: int) -> int:
     """Return the number of the unix socket that this one is connected to. 0: none; -1: no answer,
     for example because it is in another network namespace."""
-    told = _told(number, SHOW_PEER, _ANY_COOKIE)
-    if told is None:
-        return -1
-    return int.from_bytes(_attributes(told[_TOLD.size :]).get(PEER, b"")[:4], sys.byteorder)
+    found = _attribute(number, _PEER, _ANY_COOKIE)
+    return -1 if found is None else int.from_bytes(found[:4], sys.byteorder)
 
 
-def _told(number: int, show: int, cookie: int) -> bytes | None:
-    request = _ASKED.pack(socket.AF_UNIX, 0, 0, 0xFFFFFFFF, number, show, cookie)
-    return _answered(request, _TOLD.size)
+def _attribute(number: int, kind: int, cookie: int) -> bytes | None:
+    """Return an attribute of a unix socket, empty if it has none. None if there is no answer."""
+    answer = _asked(number, kind, cookie)
+    return None if answer is None else _attributes(answer[_ANSWER.size :]).get(kind, b"")
+
+
+def _asked(number: int, kind: int, cookie: int) -> bytes | None:
+    request = _ASKED.pack(socket.AF_UNIX, 0, 0, 0xFFFFFFFF, number, 1 << kind, cookie)
+    return _answered(request, _ANSWER.size)
 
 
 def _answered(request: bytes, size: int) -> bytes | None:
@@ -291,12 +293,12 @@ def _answered(request: bytes, size: int) -> bytes | None:
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as line:
             line.send(head + request)
-            told = line.recv(4096, socket.MSG_DONTWAIT)
+            answer = line.recv(4096, socket.MSG_DONTWAIT)
     except OSError:
         return None
-    if len(told) < _HEAD.size + size or _HEAD.unpack_from(told)[1] != _SOCK_DIAG_BY_FAMILY:
+    if len(answer) < _HEAD.size + size or _HEAD.unpack_from(answer)[1] != _SOCK_DIAG_BY_FAMILY:
         return None
-    return told[_HEAD.size :]
+    return answer[_HEAD.size :]
 
 
 def _attributes(packed: bytes) -> dict[int, bytes]:
@@ -316,7 +318,7 @@ _ASKED_INET = struct.Struct("=BBBBI")  # family, protocol, extensions, nothing, 
 _PORTS = struct.Struct("!HH")
 _ADDRESSES = struct.Struct("=4s12x4s12x")
 _NO_COOKIE = struct.pack("=IQ", 0, 0xFFFFFFFFFFFFFFFF)  # for any interface
-_INET_TOLD_BYTES = 72  # struct inet_diag_msg
+_INET_ANSWER_BYTES = 72  # struct inet_diag_msg
 _IDENTITY = slice(4, 40)  # its ports and addresses, as requested
 _OWNER = struct.Struct("=II")  # at the end: uid, inode
 _ANY_STATE = 0xFFFFFFFF
@@ -334,10 +336,10 @@ def owner_of(local: tuple[str, int], remote: tuple[str, int]) -> Owner | None:
         socket.inet_aton(local[0]), socket.inet_aton(remote[0])
     )
     asked = _ASKED_INET.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, _ANY_STATE)
-    told = _answered(asked + identity + _NO_COOKIE, _INET_TOLD_BYTES)
-    if told is None or told[_IDENTITY] != identity:
+    answer = _answered(asked + identity + _NO_COOKIE, _INET_ANSWER_BYTES)
+    if answer is None or answer[_IDENTITY] != identity:
         return None
-    uid, inode = _OWNER.unpack_from(told, _INET_TOLD_BYTES - _OWNER.size)
+    uid, inode = _OWNER.unpack_from(answer, _INET_ANSWER_BYTES - _OWNER.size)
     return Owner(uid, inode) if inode else None
 
 
@@ -345,8 +347,7 @@ def owner_of(local: tuple[str, int], remote: tuple[str, int]) -> Owner | None:
 # server there, and give its own answers.
 
 _LISTENS_HEX = b"0A"  # TCP_LISTEN
-_READ_BYTES = 1 << 16
-_MOST_BYTES = 8 << 20  # of the table; its listeners come first
+_MOST_LISTENERS = 50_000
 
 
 class ListenerCheck:
@@ -417,31 +418,20 @@ def _listeners(address: str, port: int) -> list[Owner]:
 
 
 def _listed(table: str, port: int) -> Iterator[tuple[bytes, Owner]]:
+    """Read only the listeners, which come first: there may be a million connections."""
     end = b":%04X" % port
-    for line in _lines(f"/proc/self/net/{table}"):
-        fields = line.split()
-        if len(fields) < 10 or not fields[0].endswith(b":"):
-            continue  # the heading
-        if fields[3] != _LISTENS_HEX:
-            return
-        if fields[1].endswith(end):
-            yield fields[1].removesuffix(end), Owner(int(fields[7]), int(fields[9]))
-
-
-def _lines(path: str) -> Iterator[bytes]:
-    """Read only as far as the caller iterates: there may be a million connections."""
     try:
-        fd = procfs.open_file(path)
+        file = os.fdopen(procfs.open_file(f"/proc/self/net/{table}"), "rb")
     except OSError:
         return
-    try:
-        rest, total = b"", 0
-        while total < _MOST_BYTES and (data := os.read(fd, _READ_BYTES)):
-            total += len(data)
-            *lines, rest = (rest + data).split(b"\n")
-            yield from lines
-    finally:
-        os.close(fd)
+    with file:
+        next(file, b"")  # the heading
+        for line in islice(file, _MOST_LISTENERS):
+            fields = line.split()
+            if fields[3] != _LISTENS_HEX:
+                return
+            if fields[1].endswith(end):
+                yield fields[1].removesuffix(end), Owner(int(fields[7]), int(fields[9]))
 
 
 def _shown(family: int, address: str) -> bytes:

@@ -98,9 +98,9 @@ def resume(tid: int, signal_number: int = 0) -> None:
     _request(_CONT, tid, signal_number)
 
 
-def resume_to_syscall(tid: int, signal_number: int = 0) -> None:
+def resume_to_syscall(tid: int) -> None:
     """Let it run to the start or the end of its next system call."""
-    _request(_SYSCALL, tid, signal_number)
+    _request(_SYSCALL, tid)
 
 
 def detach(tid: int, signal_number: int = 0) -> None:

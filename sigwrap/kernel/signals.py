@@ -58,17 +58,15 @@ _NEEDS = "Linux 5.3 and, in a container, a seccomp profile that permits pidfd_op
 _SIGINFO = struct.Struct("<iii4xiI104x")  # number, errno, code, pid, uid
 
 
-def send(
-    pidfd: int, number: int, *, sender_pid: int, sender_uid: int, flags: int = 0, info: bytes = b""
-) -> None:
+def send(pidfd: int, number: int, *, sender_pid: int, sender_uid: int, info: bytes = b"") -> None:
     """Send a signal as `sender_pid`, with SI_QUEUE: the kernel accepts SI_USER only from the
     sender."""
     packed = info or _SIGINFO.pack(number, 0, _SI_QUEUE, sender_pid, sender_uid)
     buffer = ctypes.create_string_buffer(packed, SIGINFO_BYTES)
-    syscall("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, pidfd, number, buffer, flags)
+    syscall("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, pidfd, number, buffer, 0)
 
 
-def require() -> None:
+def require_pidfds() -> None:
     """Raise NoInterception if there are no pidfds."""
     try:
         os.close(os.pidfd_open(os.getpid()))
@@ -88,7 +86,7 @@ def open_thread(tid: int) -> int:
         return os.pidfd_open(tid)
 
 
-def target_of(tid: int, fd: int) -> tuple[int, bool] | None:
+def pidfd_target(tid: int, fd: int) -> tuple[int, bool] | None:
     """Return the pid or tid of another thread's pidfd, and whether it is for a single thread.
 
     The number is -1 once the process has ended. None if it is no pidfd, or cannot be read.

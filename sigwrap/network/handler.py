@@ -249,7 +249,7 @@ class Network:
                 self._sockets.own.note(looked.held, name, looked.kind.type)
             elif looked.asked.syscall == "connect":
                 pid, uid = duplicate.listener(looked.held)
-                self._approvals.has_connected(pid)
+                self._approvals.approvers.session_connected_to(pid)
                 return self._listeners.outside(looked, pid, uid)
         return None
 

@@ -24,7 +24,7 @@ from sigwrap.kernel.descriptors import duplicate_socket, let_go
 from sigwrap.kernel.file_state import Born, Inode, born_at, kind_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
-from sigwrap.kernel.peer import SHOW_FILE, Named, file_of, named, told_of
+from sigwrap.kernel.peer import Named, file_of, is_there, named
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import duplicate
 from sigwrap.network.judge import Aim, OutOfRules
@@ -257,8 +257,7 @@ def _of_held(found: SocketCall, held: int) -> SocketFacts:
     except OSError as refusal:  # another thread has replaced it
         return SocketFacts(found, would_fail(refusal.errno or errno.ENOTSOCK), held=held)
     if found.address is not None:
-        meant = concrete(found.address, kind, lambda: duplicate.own_address(held))
-        found = found._replace(address=meant)
+        found = found._replace(address=concrete(found.address, kind))
     looked = SocketFacts(found, Reach(Unrecorded.REACHES_NOBODY), kind, held)
     is_listening = found.syscall == "listen"
     address = duplicate.own_address(held) if is_listening else found.address
@@ -353,29 +352,25 @@ class OwnServers:
     """The unix sockets on which processes of the session listen."""
 
     def __init__(self) -> None:
-        self._by_file: dict[_File, Named] = {}
-        self._by_name: dict[tuple[str, int], Named] = {}  # each type has its own names
+        # By their files, or their names and types: each type has its own names.
+        self._servers: dict[_File | tuple[str, int], Named] = {}
 
     def note(self, fd: int, name: str, kind: int) -> None:
         """Note a listening socket. `name`: an abstract one, or empty; `kind`: its type."""
         server = named(fd)
-        file = file_of(server)
-        if name.startswith("@"):
-            self._by_name[name, kind] = server
-        elif file is not None:
-            self._by_file[file] = server
-        if len(self._by_name) > _MOST_SERVERS:
-            del self._by_name[next(iter(self._by_name))]
-        if len(self._by_file) > _MOST_SERVERS:
-            del self._by_file[next(iter(self._by_file))]
+        key = (name, kind) if name.startswith("@") else file_of(server)
+        if key is not None:
+            self._servers[key] = server
+            if len(self._servers) > _MOST_SERVERS:
+                del self._servers[next(iter(self._servers))]
 
     def has_file(self, inode: Inode) -> bool:
         device, number = inode
         major, minor = device >> 32, device & 0xFFFFFFFF
         file = number & 0xFFFFFFFF, major << 20 | minor
-        server = self._by_file.get(file)
+        server = self._servers.get(file)
         return server is not None and file_of(server) == file
 
     def has_name(self, name: str, kind: int) -> bool:
-        server = self._by_name.get((name, kind))
-        return server is not None and told_of(server, SHOW_FILE) is not None
+        server = self._servers.get((name, kind))
+        return server is not None and is_there(server)

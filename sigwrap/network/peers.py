@@ -16,7 +16,7 @@ from collections.abc import Callable
 from sigwrap.bare import TYPE_CHECKING, socket
 from sigwrap.kernel import peer, procfs
 from sigwrap.kernel.file_state import inode_of
-from sigwrap.kernel.peer import PEER, SHOW_PEER, named, number_of, told_of
+from sigwrap.kernel.peer import number_of
 from sigwrap.network import duplicate
 from sigwrap.network.look import OwnServers, SocketFacts
 from sigwrap.policy.judge.network import Endpoint, packed_address
@@ -114,27 +114,32 @@ def _resolver(name: str) -> Callable[[], set[bytes]]:
 
 
 class Listeners:
-    """Finds which process listens at the other end of a unix connection."""
+    """Finds which process listens at the other end of a unix connection, and names the caller of a
+    connection to one of sigwrap's own sockets: sigwrap makes it, so the kernel names sigwrap."""
 
     def __init__(self, session: Session, own_servers: OwnServers) -> None:
         self._processes = session.processes
         self._own_servers = own_servers
-        self._own_connections = OwnConnections()
         self._sigwrap_pids = session.facts.sigwrap_pids
         self._supervisor = os.getpid()
         self._uid = os.geteuid()
+        self._being_made: dict[int, int] = {}  # by the number of the caller's end -> its pid
+        self._made: dict[int, int] = {}
+        peer.we_connect_for(self._caller_of)
 
     def connects(self, looked: SocketFacts, caller: Process) -> None:
-        """Note a connection before it is made."""
-        self._own_connections.begin(looked.held, caller.pid)
+        """Note a connection before it is made. The other end can be a socket of sigwrap, which may
+        need that before the call returns."""
+        self._being_made[number_of(looked.held)] = caller.pid
 
     def connects_no_more(self, looked: SocketFacts) -> None:
         """Note that an attempt is over. Raises OSError if the kernel does not name the listener."""
-        is_to_ours = False
-        try:
-            is_to_ours = duplicate.listener(looked.held)[0] == self._supervisor
-        finally:
-            self._own_connections.end(looked.held, is_to_ours=is_to_ours)
+        number = number_of(looked.held)
+        pid = self._being_made.pop(number, 0)
+        if pid and duplicate.listener(looked.held)[0] == self._supervisor:
+            self._made[number] = pid
+            if len(self._made) > _MOST_CONNECTIONS:
+                del self._made[next(iter(self._made))]
 
     def outside(self, looked: SocketFacts, pid: int, uid: int) -> Outside | None:
         """Return the process outside the session that a new connection reaches, or None. `pid` and
@@ -157,30 +162,6 @@ class Listeners:
         name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
         return self._own_servers.has_name(name, looked.kind.type)
 
-
-class OwnConnections:
-    """Connections to sigwrap's own sockets that it made for a process of the session. The kernel
-    names sigwrap as their peer."""
-
-    def __init__(self) -> None:
-        self._being_made: dict[int, int] = {}  # by the number of the caller's end -> its pid
-        self._made: dict[int, int] = {}
-        peer.we_connect_for(self._caller_of)
-
-    def begin(self, fd: int, pid: int) -> None:
-        """Note that `fd` will be connected for `pid`. The other end can be a socket of sigwrap,
-        which may need that before the call returns."""
-        self._being_made[number_of(fd)] = pid
-
-    def end(self, fd: int, *, is_to_ours: bool) -> None:
-        number = number_of(fd)
-        pid = self._being_made.pop(number, 0)
-        if is_to_ours and pid:
-            self._made[number] = pid
-            if len(self._made) > _MOST_CONNECTIONS:
-                del self._made[next(iter(self._made))]
-
     def _caller_of(self, accepted: socket.socket) -> int:
-        told = told_of(named(accepted.fileno()), SHOW_PEER)
-        number = int.from_bytes((told or {}).get(PEER, b""), "little")
+        number = peer.peer_of(number_of(accepted.fileno()))
         return self._being_made.pop(number, 0) or self._made.pop(number, 0)

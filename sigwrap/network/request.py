@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from sigwrap import calls
 from sigwrap.bare import NamedTuple
@@ -34,7 +34,7 @@ _PORT = struct.Struct("!H")
 _INET_BYTES, _INET6_BYTES = 16, 24
 _IN_UNIX = 2  # where the path begins
 _MOST_UNIX_BYTES = 110
-_ANY_IPV6, _MAPPED = bytes(16), bytes(10) + b"\xff\xff"
+_MAPPED = bytes(10) + b"\xff\xff"
 
 MOST_DATA = 1 << 20  # for one call; a stream takes a part of it
 _MOST_CONTROL = 1 << 16
@@ -94,9 +94,9 @@ def endpoint(
     return Endpoint(direction, kind.transport, packed, port)
 
 
-def concrete(address: bytes, kind: Kind, own: Callable[[], bytes]) -> bytes:
-    """Return the address with the one that the kernel would use for 0.0.0.0 and ::. It depends on
-    the socket's own address (`own`), which can change before the call is made."""
+def concrete(address: bytes, kind: Kind) -> bytes:
+    """Return the address with the loopback address for 0.0.0.0 and ::. The one that the kernel
+    would use depends on the socket's own address, which can change before the call is made."""
     if kind.domain not in (AF_INET, AF_INET6) or len(address) < _INET_BYTES:
         return address
     (family,) = _FAMILY.unpack_from(address)
@@ -104,13 +104,7 @@ def concrete(address: bytes, kind: Kind, own: Callable[[], bytes]) -> bytes:
     asked = address[at : at + size]
     if len(asked) != size or any(plain(asked)):
         return address
-    bound = own()[8:24] if kind.domain == AF_INET6 else _MAPPED + own()[4:8]
-    is_mapped = bound.startswith(_MAPPED)
-    if asked == _ANY_IPV6:
-        found = _MAPPED + LOOPBACK_ADDRESS[4] if is_mapped else LOOPBACK_ADDRESS[16]
-    else:
-        packed = bound[12:] if is_mapped and any(bound[12:]) else LOOPBACK_ADDRESS[4]
-        found = packed if size == 4 else _MAPPED + packed
+    found = _MAPPED + LOOPBACK_ADDRESS[4] if any(asked) else LOOPBACK_ADDRESS[size]
     return address[:at] + found + address[at + size :]
 
 

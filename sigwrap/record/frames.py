@@ -61,6 +61,18 @@ def receive(end: socket.socket, most: int) -> bytes | None:
         return b""
 
 
+def send(end: socket.socket, data: bytearray) -> None:
+    """Send as much as there is room for, and remove it. All is removed if the other side is gone:
+    its last frames are still to be read."""
+    try:
+        sent = end.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+    except BlockingIOError:
+        return
+    except OSError:
+        sent = len(data)
+    del data[:sent]
+
+
 class Decoder:
     """Decodes frames, and keeps at most one unfinished frame."""
 

@@ -30,6 +30,7 @@ from sigwrap.record.frames import (
     exit_frame,
     frame,
     receive,
+    send,
 )
 from sigwrap.session.lineage import Process
 
@@ -327,13 +328,7 @@ class Recording:
             self._send()
 
     def _send(self) -> None:
-        try:
-            sent = self._to_stub.send(self._to_send, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            sent = len(self._to_send)  # the stub is gone: _on_stub sees that
-        del self._to_send[:sent]
+        send(self._to_stub, self._to_send)
         if self._sends_later != bool(self._to_send):
             self._sends_later = bool(self._to_send)
             events = select.EPOLLIN | (select.EPOLLOUT if self._sends_later else 0)

@@ -36,6 +36,7 @@ from sigwrap.record.frames import (
     count_of,
     frame,
     receive,
+    send,
     status_of,
 )
 from sigwrap.text import bounded, printable
@@ -186,7 +187,7 @@ class StandIn:
         if 0 in ready and self._exit is None:
             self._take_input()
         if self._to_send:
-            self._send()
+            send(self._supervisor, self._to_send)
         self._let_go_of_the_done()
 
     # Frames
@@ -230,16 +231,6 @@ class StandIn:
                 self._exit = NOT_EXECUTABLE
                 return
         raise Lost("the supervisor is gone")
-
-    def _send(self) -> None:
-        try:
-            sent = self._supervisor.send(self._to_send, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-        except BlockingIOError:
-            return
-        except OSError:
-            self._to_send.clear()  # its last frames are still to be read
-            return
-        del self._to_send[:sent]
 
     # Streams
 
@@ -305,12 +296,8 @@ class StandIn:
 
 class _Input:
     def __init__(self) -> None:
-        try:
-            mode = os.fstat(0).st_mode
-        except OSError:
-            mode = 0
         self.is_open = _is_open_for(0, os.O_RDONLY)
-        self._is_file = stat.S_ISREG(mode)
+        self._is_file = _is_file(0)
         self._is_terminal = os.isatty(0)
         self._read = 0
         self._taken = 0
@@ -383,11 +370,7 @@ class _Output:
         self._can_be_written = _is_open_for(fd, os.O_WRONLY)
         self._is_broken = False
         self._has_let_go = False
-        try:
-            mode = os.fstat(fd).st_mode
-        except OSError:
-            mode = 0
-        self._is_file = stat.S_ISREG(mode)
+        self._is_file = _is_file(fd)
         self._is_terminal = os.isatty(fd)
         self._nowait = not self._is_file
 
@@ -462,6 +445,13 @@ def _is_open_for(fd: int, way: int) -> bool:
     except OSError:
         return False
     return mode in (way, os.O_RDWR)
+
+
+def _is_file(fd: int) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(fd).st_mode)
+    except OSError:
+        return False
 
 
 def _let_go(fd: int) -> None:

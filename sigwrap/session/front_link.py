@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 
 from sigwrap.bare import TYPE_CHECKING, signal
-from sigwrap.events import Payload
 from sigwrap.front.messages import (
     CommandEnded,
     Forget,
@@ -21,7 +20,6 @@ from sigwrap.front.messages import (
     NothingMore,
     NotifyFailed,
     Place,
-    Sender,
     SignalForCommand,
 )
 from sigwrap.kernel import process as linux_process
@@ -104,7 +102,7 @@ class FrontLink:
                     self._go()
                     self._go = None
             case NotifyFailed():
-                self._session.approvals.notify_failed()
+                self._session.approvals.approvers.notify_failed()
             case NothingMore():
                 self._is_drained = True
             case _:
@@ -118,7 +116,7 @@ class FrontLink:
             "signal_name": signal_name(message.number),
             "origin": "terminal" if message.from_terminal else "process",
             "taken_by": "sigwrap" if message.ends_run else "command",
-            **_of_sender(message.sender),
+            **message.sender.payload,
         }
         self._recorder.record("interrupt_received", message.sender.pid, payload)
 
@@ -136,7 +134,7 @@ class FrontLink:
         payload = {
             "signal": number,
             "signal_name": signal_name(number),
-            **_of_sender(message.sender),
+            **message.sender.payload,
         }
         self._recorder.record("interrupt_forwarded", command, payload)
         if number == signal.SIGINT and message.sender.place is Place.AGENT_SIGNAL:
@@ -156,12 +154,3 @@ class FrontLink:
         for pid in alive.keys() - self._session.recorded_commands():
             if alive[pid].pgrp in job:
                 linux_process.send_to_same(alive[pid], number)
-
-
-def _of_sender(sender: Sender) -> Payload:
-    return {
-        "sender_pid": sender.pid,
-        "sender_uid": sender.uid,
-        "sender_place": sender.place.value,
-        "sender_cmd": sender.command,
-    }

@@ -170,7 +170,9 @@ class Images:
             origin = self._deepest
         if origin is None or origin is parent:
             return parent
-        return _deeper(_between(origin), parent) if _is_deeper(origin, parent) else parent
+        if parent is not None and origin.depth <= parent.depth:
+            return parent
+        return _deeper(_between(origin), parent)
 
     def _forget_the_dead(self) -> None:
         alive: dict[Image, Process] = {}
@@ -204,10 +206,6 @@ def _between(origin: Process) -> Process:
     between = Process(pid=0, start_time=0, parent=origin, ppid=0, depth=origin.depth + 1, comm="")
     between.has_ended = True
     return between
-
-
-def _is_deeper(one: Process, other: Process | None) -> bool:
-    return other is None or one.depth > other.depth
 
 
 def _deeper(one: Process, other: Process | None) -> Process:

@@ -25,9 +25,7 @@ from sigwrap.session import effects
 from sigwrap.session.effects import UnknownCall, refuse, refuse_unknown
 from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Performer, Request
-from sigwrap.session.walls import Walls
 from sigwrap.signal.handler import Signals
-from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
@@ -41,9 +39,10 @@ class Mediation:
         self.performer = Performer(session, listener)
         self.recordings = Recordings(session, listener)
         self.restarts = Restarts(session, self.performer)
-        refusals = _refusals(facts.walls, facts.environment)
         self.refused = None
-        if refusals is not None:
+        if facts.walls.files is not None and facts.walls.files.rules is not None:
+            home = os.fsdecode(facts.environment.given.get(b"HOME", b""))
+            refusals = Refusals(facts.walls.files.rules, home)
             self.refused = RefusedFiles(session, refusals, self.performer)
         self.execs = Execs(session, self)
         self.forks = Forks(session, self)
@@ -137,13 +136,6 @@ class Mediation:
 
 def _unknown_process(tid: int) -> Process:
     return Process(pid=tid, start_time=0, parent=None, ppid=0, depth=0, comm="")
-
-
-def _refusals(walls: Walls, environment: HostEnvironment) -> Refusals | None:
-    """Return the refusals to infer, if the policy denies files."""
-    rules = None if walls.files is None else walls.files.rules
-    home = os.fsdecode(environment.given.get(b"HOME", b""))
-    return None if rules is None else Refusals(rules, home)
 
 
 # Repeat a call that a signal interrupts before the supervisor receives it.

@@ -198,7 +198,7 @@ class Performer:
         """Return whether requests go on that the policy allows."""
         return not self._grants_nothing
 
-    def goes_on_already(self, request: Request, *, is_written: bool) -> None:
+    def take_over(self, request: Request, *, is_written: bool) -> None:
         """Take over an exec that the extension has recorded and answered.
 
         If it could not be recorded, the extension has refused it.
@@ -393,7 +393,7 @@ class Performer:
     # Answers
 
     def _continue(self, request: Request, effect: Continue) -> None:
-        self.let_go_on(request, effect, effect.unrecorded)
+        self.continue_call(request, effect, effect.unrecorded)
 
     def _fail(self, request: Request, effect: Fail) -> None:
         self.demand_event(request, effect, effect.unrecorded)
@@ -406,13 +406,13 @@ class Performer:
         self.mark_answered(request)
         self._listener.succeed(request.id, effect.value)
 
-    def let_go_on(
+    def continue_call(
         self,
         request: Request,
         effect: Effect,
         unrecorded: Unrecorded | None = None,
     ) -> None:
-        """Let the kernel go on with the call: for handlers that do more than answer."""
+        """Have the kernel continue the call: for handlers that do more than answer."""
         self.demand_event(request, effect, unrecorded)
         self.mark_answered(request)
         self._listener.resume(request.id)
@@ -485,7 +485,7 @@ class Performer:
                 request.process.pid,
                 printable(text),
                 spares_screens=True,
-                spares_ours=self._approvals.are_on_terminal,
+                spares_ours=self._approvals.approvers.can_show,
             )
             self.write(line, lambda _outcome: None)
         return PAUSED

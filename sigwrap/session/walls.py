@@ -10,7 +10,7 @@ from sigwrap.bare import NamedTuple
 from sigwrap.calls import Under
 from sigwrap.errors import DOCTOR, NoInterception, SessionError
 from sigwrap.files.tree import Listing, TooManyNames, as_they_lie
-from sigwrap.kernel import descriptors, landlock, limits, paths, procfs
+from sigwrap.kernel import descriptors, landlock, limits, procfs
 from sigwrap.machine import Capability
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import CGROUP_RULE, PARTED_RULE, FileRules, Wall
@@ -78,7 +78,7 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
             raise NoInterception(told[0], errno.ENOSYS, hint)
         without += told
     filtered = frozenset(_filtered(engine))
-    takes = descriptors.can_duplicate() or not paths.has_openat2()  # launch reports an old kernel
+    takes = descriptors.can_duplicate()
     if not takes:
         without.append(f"recording: it needs {_TO_TAKE}")
     if not takes and Under.NETWORK_RULES in filtered:

@@ -143,7 +143,7 @@ class Signals:
 
     def _continue_to_children(self, request: Request, effect: ContinueToChildren) -> None:
         self._restarts.expects_ends(request.process.pid)
-        self._performer.let_go_on(request, effect, effect.unrecorded)
+        self._performer.continue_call(request, effect, effect.unrecorded)
 
     def _send(self, request: Request, effect: Send) -> int:
         def run(call: SignalCall) -> None:

@@ -245,7 +245,7 @@ class TargetResolver:
 
     def _by_pidfd(self, tid: int, sender: Process, call: SignalCall) -> Aim:
         """Return the descriptor's present target. The supervisor judges and signals this one."""
-        seen = signals.target_of(tid, call.target)
+        seen = signals.pidfd_target(tid, call.target)
         if seen is None:
             return _without_a_pidfd(tid, call.target)
         pid, is_of_thread = seen

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.approve.approvers import find_typist
-from sigwrap.approve.terminal_input import MOST_WRONG
+from sigwrap.approve.wording import MOST_WRONG
 from tests.support.harness import PYTHON, Running, Sigwrap
 from tests.support.policies import policy
 from tests.support.waiting import PATIENCE_S, reader

@@ -35,7 +35,7 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
         WORKER: ("pwritev", "write", "fstat", "tcgetattr"),
         NONBLOCKING: ("write", "tcflow", "fstat", "fcntl F_DUPFD_CLOEXEC"),
     },
-    "approve/terminal_input.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
+    "front/terminal.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
     "approve/terminal_prompt.py": {
         TERMINAL: ("TIOCSPGRP", "ioctl FIONREAD", "ioctl TIOCGWINSZ", "read")
     },
@@ -92,7 +92,9 @@ OWN = {
 OWN_CALLS = {  # in modules that also call callers' objects
     *((call, "network/duplicate.py") for call in ("prctl", "capset", "setgroups")),
     *((call, "network/duplicate.py") for call in ("setresgid", "setresuid")),
-    ("read", "kernel/peer.py"),  # /proc
+    ("TIOCSPGRP", "front/terminal.py"),  # in the front process, as the next two
+    ("ioctl _TIOCGEXCL", "front/terminal.py"),
+    ("ioctl TIOCNXCL", "front/terminal.py"),
     ("read", "kernel/signals.py"),
     ("fstat", "kernel/descriptors.py"),
     ("close_range", "kernel/descriptors.py"),
@@ -149,10 +151,10 @@ def _calls(tree: ast.AST) -> Iterator[str]:
 
 def _made() -> set[tuple[str, str]]:
     found = set()
-    for folder in FOLDERS:
-        for path in (SOURCES / folder).rglob("*.py"):
-            module = str(path.relative_to(SOURCES))
-            found |= {(call, module) for call in _calls(ast.parse(path.read_text("utf-8")))}
+    paths = [path for folder in FOLDERS for path in (SOURCES / folder).rglob("*.py")]
+    for path in (*paths, SOURCES / "front" / "terminal.py"):
+        module = str(path.relative_to(SOURCES))
+        found |= {(call, module) for call in _calls(ast.parse(path.read_text("utf-8")))}
     return found
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import sigwrap
-from sigwrap.approve import approvers, terminal_input, wording
+from sigwrap.approve import approvers, wording
 from sigwrap.approve.questions import OpenRequest, Question, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ def test_the_page_shows_an_approval_request_as_the_terminal_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ((once, always),) = re.findall(r'"y (\w{4})" \(once\), "a (\w{4})"', APPROVALS)
-    monkeypatch.setattr(terminal_input, "_code", iter([once, always]).__next__)
+    monkeypatch.setattr(wording, "_code", iter([once, always]).__next__)
     monkeypatch.setattr(wording, "until", lambda *_times: "12:05:00")
     question = Question(
         kind="exec",
@@ -42,7 +42,7 @@ def test_the_page_shows_an_approval_request_as_the_terminal_does(
     )
     request = OpenRequest(id="7f3a10", question=question, asked_at_s=0, deadline_s=300)
     lines = wording.lines_of(request, wording.SessionHints("agent-default"), 0)
-    answers = terminal_input.Answers(or_always=True)
+    answers = wording.Answers(or_always=True)
     shown = "\n".join([*lines, f"  {answers.shown.rstrip()}"])
     assert f"```text\n{shown}\n```" in APPROVALS
     taken = {f"y {once}": Verdict.ONCE, f"a {always}": Verdict.ALWAYS, "n": Verdict.NO}

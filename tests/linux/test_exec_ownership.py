@@ -64,7 +64,7 @@ def test_what_others_may_change_is_not(
 
 
 def test_not_all_folders_are_kept(monkeypatch: pytest.MonkeyPatch, no_folders_known: None) -> None:
-    monkeypatch.setattr(commands, "_FOLDERS_KEPT", 2)
+    monkeypatch.setattr(commands, "_KEPT", 2)
     fd = os.open("/usr/bin/env", os.O_PATH)
     for folder in ("/usr/a", "/usr/b", "/usr/c"):
         assert not is_the_systems(fd, f"{folder}/x", "/usr/bin/env")

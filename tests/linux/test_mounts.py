@@ -13,7 +13,7 @@ from sigwrap.kernel.file_state import Mounts, is_on_local_device, lies_on_a_disk
 
 def test_the_kernels_list_and_the_one_of_procfs_have_the_same_types() -> None:
     listed = file_state._listed()  # empty where the kernel can't be asked
-    told = file_state._told_by_procfs("self")
+    told = file_state._mountinfo("self")
     assert not listed or sorted(kind for _, kind in listed) == sorted(each.kind for each in told)
 
 

@@ -8,12 +8,11 @@ from sigwrap.control.usage_limits import (
     LATEST_S,
     SOONEST_FOR_MEMORY_S,
     SOONEST_S,
-    GrowsOn,
     LimitNear,
     ProcessorTime,
     UsageLimits,
 )
-from sigwrap.session.run_end import LimitReached
+from sigwrap.session.run_end import KillDemanded, LimitReached
 
 MIB = 1 << 20
 SUPERVISOR = 10
@@ -120,7 +119,7 @@ def test_memory_beyond_the_limit_counts_once() -> None:
     subject.memory_used(200 * MIB, 1.0, is_certain=True)
     assert subject.memory_used(249 * MIB, 2.0, is_certain=True) == []
     (grows,) = subject.memory_used(251 * MIB, 3.0, is_certain=True)
-    assert grows == GrowsOn("memory: 251M in use by now, over the limit of 100M")
+    assert grows == KillDemanded("memory: 251M in use by now, over the limit of 100M")
     assert subject.memory_used(900 * MIB, 4.0, is_certain=True) == []
     subject = limits(memory=100 * MIB)
     ran_out = subject.memory_ran_out()

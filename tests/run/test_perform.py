@@ -127,7 +127,7 @@ class Stage:
 
     # Approvals, the loop
 
-    are_on_terminal = False
+    approvers = SimpleNamespace(can_show=False)
 
     def process_ended(self, pid: int) -> None:
         pass

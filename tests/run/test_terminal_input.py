@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sigwrap.approve.questions import Verdict
-from sigwrap.approve.terminal_input import Answers
+from sigwrap.approve.wording import Answers
 
 
 def codes(answers: Answers) -> tuple[str, str]:
