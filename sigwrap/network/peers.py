@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _LOOKUP_EVERY_S = 1.0
 _LOOKUP_WITHIN_S = 5.0
 _KEPT_S = 600.0
+_MOST_NUMBERS = 10_000
 _MOST_CONNECTIONS = 1000
-_MOST_SERVERS = 10_000
 
 
 class HostNames:
@@ -130,11 +130,12 @@ class Listeners:
         peer.we_connect_for(self._caller_of)
 
     def note_server(self, fd: int) -> None:
-        """Note a server of the session, which a connection shows even if the server has closed its
-        socket since, or is in another network namespace."""
-        pid, _uid = duplicate.listener(fd)  # the child that called listen(2), which has ended
+        """Note a server of the session, which may end as soon as a client has connected. The kernel
+        names a child of the supervisor for it, which called listen(2) in its place and has ended
+        since."""
+        pid, _uid = duplicate.listener(fd)
         self._listened_for[pid] = None
-        if len(self._listened_for) > _MOST_SERVERS:
+        if len(self._listened_for) > _MOST_NUMBERS:
             del self._listened_for[next(iter(self._listened_for))]
 
     def connects(self, looked: SocketFacts, caller: Process) -> None:
@@ -156,11 +157,12 @@ class Listeners:
         `uid` are the listener's, as reported by the kernel."""
         if uid != self._uid or pid in self._sigwrap_pids or self._processes.has(pid):
             return None
-        if self._is_own(looked):
-            return None
         found = procfs.stat(pid) if pid > 0 else None
-        if found is None or found.has_ended:
-            return None if pid in self._listened_for else Outside(pid)
+        has_ended = found is None or found.has_ended
+        if (has_ended and pid in self._listened_for) or self._is_own(looked):
+            return None
+        if found is None or has_ended:
+            return Outside(pid)
         if self._processes.of_pid(pid) is not None:
             return None
         return Outside(pid, found.start_time, found.comm, procfs.arguments(pid))
