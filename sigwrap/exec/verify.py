@@ -28,7 +28,7 @@ from sigwrap.kernel.file_state import place_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.process import keep_from_core
 from sigwrap.kernel.ptrace import Gone, NotTraceable
-from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, objection_to
+from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, objection_to_filters
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.session.effects import (
     KernelRefused,
@@ -218,7 +218,7 @@ class Tracer:
         held: ExecHoldings = tracee.request.holdings
         if not problem and held.holds_secret:
             # Another thread can have installed a filter since the exec was prepared.
-            problem = objection_to(pid) or keep_from_core(pid)
+            problem = objection_to_filters(pid) or keep_from_core(pid)
         if not problem and (held.variables or held.sets_environment):
             problem = _set_environment(pid, held.variables, is_whole=held.sets_environment)
         if not problem and held.at_exec_stop is not None:

@@ -273,7 +273,17 @@ def _with_host_values(text: str, host: Mapping[bytes, bytes]) -> bytes:
 
 
 def objection_to(tid: int) -> str:
-    """Return why a program that this thread execs must not get a value of sigwrap's, or ""."""
+    """Return why a program that this thread execs must not get a value of sigwrap's, or "".
+
+    In a namespace of its own, the session owns every address, and may trace the program.
+    """
+    for kind, name in (("net", "network"), ("user", "user")):
+        if procfs.linked(f"/proc/{tid}/ns/{kind}") != procfs.linked(f"/proc/self/ns/{kind}"):
+            return f"the caller is in another {name} namespace"
+    return objection_to_filters(tid)
+
+
+def objection_to_filters(tid: int) -> str:
     theirs, ours = procfs.filters(tid), procfs.filters("self")
     if theirs is None or ours is None:
         return "cannot read which seccomp filters the caller has"

@@ -262,6 +262,21 @@ def test_no_filter_comes_while_the_exec_is_prepared(as_user: Sigwrap, programs: 
     assert set(done.stdout.splitlines(keepends=True)) <= {natively}
 
 
+@pytest.mark.parametrize("via", ["stub", "exec"])
+def test_no_tool_in_a_namespace_of_the_sessions_gets_it(as_user: Sigwrap, via: str) -> None:
+    """A server of the session has every address there."""
+    line = prepared(as_user, "#!/bin/sh\necho ${#TOKEN}\n")
+    if via == "exec":
+        line = _in_place(as_user, SECRET)
+    apart = ["unshare", "-Urn", "./tool"]
+    if as_user.native("unshare", "-Urn", "true").returncode != 0:
+        pytest.skip("needs network namespaces")
+    done = as_user.run(*line, *apart)
+    assert done.stdout == b""
+    (event,) = as_user.sealed_events("exec_denied")
+    assert event.payload["reason"] == "the caller is in another network namespace"
+
+
 def test_without_a_secret_limit_and_filter_are_the_callers(
     as_user: Sigwrap, programs: Path
 ) -> None:
