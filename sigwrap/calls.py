@@ -197,7 +197,7 @@ _OWNERS = OneOf(
     narrowed={"F_SETFL with O_ASYNC": (F_SETFL, WithBits(2, O_ASYNC))},
 )
 _OWNER_MEANING = (
-    "chooses the process and the signal for a descriptor; judged as SIGKILL to its owner"
+    "chooses the process for a descriptor, judged as SIGKILL to it, or the signal, judged as such"
 )
 _SLOWS = "judged as SIGSTOP"
 _SIGNALS = "signals processes; the members of a group are judged one by one, `kill(-1)` is denied"

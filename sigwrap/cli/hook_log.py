@@ -14,7 +14,7 @@ from sigwrap.events import HOOK_KIND, HOOK_LOG, Payload
 from sigwrap.hooks.calls import Call, FileCall, ShellCall, WebCall
 from sigwrap.hooks.verdict import Answer, Finding, Verdict
 from sigwrap.log.codec import cut_payload, key_from_environment
-from sigwrap.log.shared_log import append
+from sigwrap.log.journal import append_in_turn
 from sigwrap.text import masked, masked_text, printable
 
 EVENT = "tool_call_judged"
@@ -41,7 +41,7 @@ def record(
     key = key_from_environment(os.environb)
     digest = blake2b(f"{agent}\n{call.conversation}".encode(), digest_size=6).hexdigest()
     start = _start(agent, policy, call, keyed=key is not None)
-    append(store, f"{HOOK_LOG}{digest}", key, start, (EVENT, payload))
+    append_in_turn(store, f"{HOOK_LOG}{digest}", key, start, (EVENT, payload))
 
 
 def _payload(agent: str, call: Call, verdict: Verdict, reason: str, took_us: int) -> Payload:

@@ -65,7 +65,7 @@ class RemoteSwitch:
 
     @property
     def gaps(self) -> list[str]:
-        """What the session's log lists as missing. Root can write every file, and knows it."""
+        """Return what the log lists as missing. Root can write every file, and knows it."""
         if not isinstance(self._address, File) or os.geteuid() == 0:
             return []
         if any(map(_is_writable, _ways_to(self._address.path))):

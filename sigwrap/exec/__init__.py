@@ -6,7 +6,7 @@ question      pure: the approval request for an exec, and what an approval cover
 handler       gathers the facts for the judge, and carries its effects out
 asked         the arguments and the environment, as the caller's memory has them now
 executable    the file, its interpreters, and what a wrapper wraps
-content       how a file begins, its digest, and where its exec would run
+content       how a file begins: a script's interpreter, an ELF file's loader
 commands      the files that words name along PATH; the system's own programs
 verify        follows an exec to its exec stop, and compares the loaded image
 traced        the same for a caller that another process traces

@@ -329,10 +329,10 @@ class NamedFiles:
         self._originals: dict[Inode, _Original] = {}
         self._folders: dict[str, _Folder | None] = {}
         us = _ourselves(view, may_wait=True)
-        for folder in (*search_path.split(":"), *COMMAND_FOLDERS):
+        for folder in dict.fromkeys((*search_path.split(":"), *COMMAND_FOLDERS)):
             if folder.startswith("/"):
                 self._look_through(folder, named, us)
-        for path in (*named.paths, *_LOADERS):
+        for path in filter(os.path.exists, (*named.paths, *_LOADERS)):
             self._add(os.path.realpath(path), path.rpartition("/")[2])
 
     def originals(self, state: State, program: Program, *, may_wait: bool) -> list[Program]:

@@ -1,12 +1,16 @@
-"""What is in a file that an exec would run: how it begins, the interpreter that a script names, and
-its digest; and where the exec would run."""
+"""What is in a file that an exec would run: how it begins, the interpreter that a script names, the
+loader that an ELF file names, and its digest."""
 
 from __future__ import annotations
 
 import _thread
+import ctypes
 import errno
+import mmap
 import os
 import select
+import stat
+import struct
 import time
 from collections.abc import Sequence
 
@@ -23,6 +27,7 @@ from sigwrap.kernel.file_state import (
     unescaped,
 )
 from sigwrap.kernel.paths import Caller, MayWait, path_of
+from sigwrap.machine import IS_AARCH64
 from sigwrap.session.effects import NOWHERE, Whereabouts
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
@@ -32,13 +37,31 @@ _READ_AT_ONCE_BYTES = 1 << 18
 _KEPT = 4096
 _CTIME_GRAIN_NS = 100_000_000  # two writes within one tick of a coarse clock look the same
 
-_LEASED = "another process holds a lease on the file"
+LEASED = "another process holds a lease on the file"
 
 _HEADER_BYTES = 256  # BINPRM_BUF_SIZE
 MAX_INTERPRETERS = 5  # the kernel refuses a sixth with ELOOP
 _BLANKS = b" \t"
 
 ELF_MAGIC = b"\x7fELF"
+# The loaders of the C libraries: only root can replace them.
+USUAL_LOADERS = frozenset(
+    {
+        b"/lib64/ld-linux-x86-64.so.2",
+        b"/lib/ld-linux.so.2",
+        b"/lib/ld-musl-x86_64.so.1",
+        b"/lib/ld-musl-i386.so.1",
+        b"/lib/ld-linux-aarch64.so.1",
+        b"/lib/ld-musl-aarch64.so.1",
+    }
+)
+_PT_INTERP = 3
+_PATH_MAX = 4096
+_MACHINE_AT = 18
+_NATIVE = b"\xb7\0" if IS_AARCH64 else b"\x3e\0"  # EM_AARCH64, EM_X86_64
+_ELF_READ_AT_ONCE = 4096
+_WIDE = (struct.Struct("<32xQ14xHH"), struct.Struct("<I4xQ16xQ16x"))
+_NARROW = (struct.Struct("<28xI10xHH"), struct.Struct("<II8xI12x"))
 
 _headers: dict[State, bytes] = {}  # of files whose state changes with the next write
 
@@ -77,7 +100,7 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
     except PermissionError:
         return None
     except BlockingIOError as leased:
-        raise MayWait(_LEASED) from leased
+        raise MayWait(LEASED) from leased
     try:
         found = os.read(readable, _HEADER_BYTES)
     finally:
@@ -87,6 +110,11 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
             _headers.clear()
         _headers[state] = found
     return found
+
+
+def await_lease(fd: int) -> None:
+    """Make the kernel break the lease: its holder has 45 s to give it up."""
+    os.close(reopen(fd, may_wait=True))
 
 
 def digest(fd: int) -> str:
@@ -158,7 +186,100 @@ def command_line(argv: Sequence[bytes]) -> bytes:
     return b"\0".join(argv) + b"\0"
 
 
-# Where an exec would run, and whether a file lies where sigwrap's own paths are valid
+# ELF files
+
+
+class Loader(NamedTuple):
+    """The loader that an ELF file names: the kernel maps it as well, and starts it."""
+
+    path: bytes  # empty: a usual one, or none
+    may_change: bool  # a process other than root's may write to the ELF file
+
+
+USUAL_OF_ROOT = Loader(b"", may_change=False)
+
+_loaders: dict[State, Loader] = {}  # of files whose state has settled
+
+
+def elf_loader(fd: int, state: State) -> Loader:
+    """Return the loader of a file that begins with ELF_MAGIC. Raises OSError."""
+    found = _loaders.get(state)
+    if found is None:
+        found = _loader_now(fd)
+        if has_settled(state):
+            if len(_loaders) >= _KEPT:
+                _loaders.clear()
+            _loaders[state] = found
+    return found
+
+
+def loader_holds(fd: int, found: Loader) -> bool:
+    """Check it at the exec stop, when no process can write to the file any more."""
+    return not found.may_change or _loader_now(fd) == found
+
+
+def is_mapped(pid: int, fd: int) -> bool:
+    """Return whether a process has mapped the file.
+
+    On some file systems /proc/PID/maps shows another device than stat(2). So sigwrap maps the file
+    as well, and compares the two lists.
+    """
+    readable = reopen(fd)
+    try:
+        here = mmap.mmap(readable, 1, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+    finally:
+        os.close(readable)
+    with here:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(here))
+        places = {place for start, place in _mapped("self") if start == address}
+    return any(place in places for _, place in _mapped(pid))
+
+
+def _mapped(pid: int | str) -> list[tuple[int, tuple[bytes, bytes]]]:
+    """Return the start, and the device and inode, of each mapping."""
+    with os.fdopen(procfs.open_file(f"/proc/{pid}/maps"), "rb") as maps:
+        lines = [line.split(b" ", 5) for line in maps]
+    return [(int(words[0].partition(b"-")[0], 16), (words[3], words[4])) for words in lines]
+
+
+def _loader_now(fd: int) -> Loader:
+    readable = reopen(fd)
+    try:
+        state = os.fstat(readable)
+        path = _named_loader(readable)
+    finally:
+        os.close(readable)
+    is_roots = state.st_uid == 0 and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return Loader(b"" if path in USUAL_LOADERS else path, not is_roots)
+
+
+def _named_loader(fd: int) -> bytes:
+    start = os.pread(fd, _ELF_READ_AT_ONCE, 0)
+    is_native = start[_MACHINE_AT : _MACHINE_AT + 2] == _NATIVE  # the kernel ignores the class byte
+    for header, entry in (_WIDE, _NARROW) if is_native else (_NARROW,):
+        try:
+            headers_at, entry_bytes, count = header.unpack_from(start)
+            if entry_bytes == entry.size:
+                return _named_in(_part(fd, start, headers_at, count * entry.size), entry, fd, start)
+        except (struct.error, OverflowError, OSError):
+            pass  # the file is cut off or broken: the kernel refuses it
+    return b""
+
+
+def _named_in(table: bytes, entry: struct.Struct, fd: int, start: bytes) -> bytes:
+    for kind, offset, size in entry.iter_unpack(table):
+        if kind == _PT_INTERP:
+            return _part(fd, start, offset, min(size, _PATH_MAX)).partition(b"\0")[0]
+    return b""
+
+
+def _part(fd: int, start: bytes, offset: int, size: int) -> bytes:
+    if offset + size <= len(start):
+        return start[offset : offset + size]
+    return os.pread(fd, size, offset)
+
+
+# Find where an exec would run, and whether a file lies where sigwrap's own paths are valid.
 
 _CHUNK = 1 << 16
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from sigwrap.exec import content
 from sigwrap.exec.asked import Asked, Environment, Given
-from sigwrap.exec.commands import Ours, Search, is_roots_own, is_the_systems
+from sigwrap.exec.commands import Ours, Search, is_the_systems
 from sigwrap.exec.content import (
     HASHED_AT_ONCE_BYTES,
     MAX_INTERPRETERS,
@@ -47,6 +47,8 @@ class Executable:
         "_content",
         "_digests",
         "_files",
+        "_loader_fd",
+        "_named_loader",
         "_ours",
         "_puts_off",
         "_shown_differently",
@@ -55,7 +57,6 @@ class Executable:
         "environment",
         "here",
         "image",
-        "is_elf",
         "programs",
         "readable",
         "root",
@@ -99,9 +100,8 @@ class Executable:
         # The command that their interpreter executes, if its arguments are nothing else.
         self.script_wraps: Program | None = None
         self.readable = True
-        # Whether it or its interpreter is an ELF file. If not, its exec fails, and a shell
-        # interprets it.
-        self.is_elf = False
+        self._named_loader: tuple[int, content.Loader] | None = None
+        self._loader_fd = -1  # -1 for a usual one
 
     def close(self) -> None:
         self._close(self._files)
@@ -139,8 +139,9 @@ class Executable:
         is_plain = not (others or self._shown_differently or self.scripts or self.cut)
         if not (is_plain and self.readable and self._caller.shares_our_root):
             return None
-        # Of a file that only root changes, the state tells each change.
-        if self._digests or self._content or not self.is_elf or not is_roots_own(*self._files):
+        if self._digests or self._content or self._loader_fd >= 0:
+            return None
+        if self._named_loader is None or self._named_loader[1] != content.USUAL_OF_ROOT:
             return None
         if not (self._caller.is_local(state) and content.has_settled(state)):
             return None
@@ -153,6 +154,14 @@ class Executable:
     def verified_image(self) -> Place | None:
         """Return the image, once it was compared; None if sigwrap may not read it."""
         return self.image if self.readable else None
+
+    @property
+    def is_elf(self) -> bool:
+        """Return whether it is an ELF file, or a script whose interpreter is one.
+
+        If it is neither, its exec fails, and a shell interprets it.
+        """
+        return self._named_loader is not None
 
     def place_of_image(self, pid: int) -> Place:
         return self._caller.place_of(b"/proc/%d/exe" % pid)
@@ -283,13 +292,38 @@ class Executable:
                 later += others
                 if self.scripts and program is programs[-1]:
                     self.script_wraps = _plainly_wrapped(program, others)
-        self.is_elf = header is not None and header.startswith(content.ELF_MAGIC)
+        if header is not None and header.startswith(content.ELF_MAGIC):
+            here += self._loader(fd, state, argv)
         self.here = tuple(here)
         self.programs = (*here, *later)
 
     def _originals(self, state: State, program: Program) -> list[Program]:
         may_wait = self._caller.may_wait
         return self._ours.named_files.originals(state, program, may_wait=may_wait)
+
+    def _loader(self, fd: int, state: State, argv: list[bytes]) -> list[Program]:
+        """Return the loader that an ELF file names, if it is not the C library's: that one runs."""
+        try:
+            found = content.elf_loader(fd, state)
+        except BlockingIOError as leased:
+            if not self._caller.may_wait:
+                raise MayWait(content.LEASED) from leased
+            content.await_lease(fd)
+            found = content.elf_loader(fd, state)
+        self._named_loader = fd, found
+        path = self._named_loader[1].path
+        if not path:
+            return []
+        self._loader_fd = self._caller.open(path)
+        loader_state = self._pin(self._loader_fd)
+        program = self._program(self._loader_fd, path, argv, path)._replace(counts_by_name=True)
+        return [program, *self._originals(loader_state, program)]
+
+    def loader_holds(self, pid: int) -> bool:
+        """Check at the exec stop, when no process can write to the files any more."""
+        if self._named_loader is not None and not content.loader_holds(*self._named_loader):
+            return False
+        return self._loader_fd < 0 or content.is_mapped(pid, self._loader_fd)
 
     def _pin(self, fd: int) -> State:
         try:

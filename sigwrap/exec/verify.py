@@ -295,6 +295,8 @@ def difference(pid: int, judged: Executable) -> str:
             return "the kernel loaded another file"
         if not _matches(pid, judged.command_line, judged.cut):
             return "its arguments changed"
+        if not judged.loader_holds(pid):
+            return "the kernel loaded another interpreter"
         if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
             return "its root directory changed, and it loads libraries from there"
         if judged.readable and not judged.where.holds(pid):

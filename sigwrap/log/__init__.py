@@ -5,7 +5,6 @@ journal      the text file that an event is appended to
 codec        how an event becomes a row and back, how large it may be, and the hash chain
 schema       the database's SQL: one append-only table, and views
 folder       a folder of the store, held open; the store's path and the files' names
-shared_log   a log that several processes append to in turn
 reader       a session's log, whether its writer runs, has ended, or was killed
 catalog      the sessions of a store
 maintenance  merges or removes the files of sessions that have ended

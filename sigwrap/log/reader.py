@@ -71,17 +71,13 @@ class Session:
         return total
 
     @property
-    def has_journal(self) -> bool:
-        """Return whether the journal is there: until the writer ends or the log is recovered.
+    def is_a_copy(self) -> bool:
+        """Return whether the log is a copy, such as a checkpoint.
 
-        A copy such as a checkpoint has none.
+        A copy is not in a store's folder of sessions, and has no journal.
         """
-        return os.path.exists(journal_path(self.path))
-
-    @property
-    def lies_among_sessions(self) -> bool:
-        """Return whether the log is in a store's folder of sessions, which holds no copies."""
-        return os.path.basename(os.path.dirname(os.path.abspath(self.path))) == SESSIONS_FOLDER
+        folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
+        return folder != SESSIONS_FOLDER and not os.path.exists(journal_path(self.path))
 
     def events(
         self, after_seq: int = 0, *, of: Callable[[object], bool] | None = None

@@ -246,6 +246,7 @@ class Network:
         with suppress(OSError):
             if looked.asked.syscall == "listen" and looked.kind is not None:
                 name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
+                self._listeners.note_server(looked.held)
                 self._sockets.own.note(looked.held, name, looked.kind.type)
             elif looked.asked.syscall == "connect":
                 pid, uid = duplicate.listener(looked.held)

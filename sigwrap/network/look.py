@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator
 from sigwrap import calls
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import KernelError
-from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import duplicate_socket, let_go
 from sigwrap.kernel.file_state import Born, Inode, born_at, kind_of
 from sigwrap.kernel.memory import Unreadable
@@ -129,8 +128,9 @@ class Sockets:
         block."""
         try:
             found = read_call(notification, syscall, may_wait=may_wait)
-        except Unreadable:
-            aim = _hidden(syscall) if _is_hidden(notification.tid) else would_fail(errno.EFAULT)
+        except Unreadable as unreadable:
+            is_hidden = isinstance(unreadable.__cause__, PermissionError)
+            aim = _hidden(syscall) if is_hidden else would_fail(errno.EFAULT)
             return SocketFacts(SocketCall(syscall), aim)
         except OSError as refusal:
             return SocketFacts(SocketCall(syscall), would_fail(refusal.errno or errno.EPERM))
@@ -210,16 +210,6 @@ def _hidden(syscall: str) -> OutOfRules:
         f"{syscall} by a process whose memory sigwrap cannot read",
         "under network rules, sigwrap has to make this call itself",
     )
-
-
-def _is_hidden(tid: int) -> bool:
-    try:
-        os.close(procfs.open_file(f"/proc/{tid}/mem"))
-    except PermissionError:
-        return True
-    except OSError:
-        pass
-    return False
 
 
 def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> Aim:

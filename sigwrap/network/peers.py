@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _LOOKUP_EVERY_S = 1.0
 _LOOKUP_WITHIN_S = 5.0
 _KEPT_S = 600.0
+_MOST_NUMBERS = 10_000
 _MOST_CONNECTIONS = 1000
 
 
@@ -125,7 +126,17 @@ class Listeners:
         self._uid = os.geteuid()
         self._being_made: dict[int, int] = {}  # by the number of the caller's end -> its pid
         self._made: dict[int, int] = {}
+        self._listened_for: dict[int, None] = {}
         peer.we_connect_for(self._caller_of)
+
+    def note_server(self, fd: int) -> None:
+        """Note a server of the session, which may end as soon as a client has connected. The kernel
+        names a child of the supervisor for it, which called listen(2) in its place and has ended
+        since."""
+        pid, _uid = duplicate.listener(fd)
+        self._listened_for[pid] = None
+        if len(self._listened_for) > _MOST_NUMBERS:
+            del self._listened_for[next(iter(self._listened_for))]
 
     def connects(self, looked: SocketFacts, caller: Process) -> None:
         """Note a connection before it is made. The other end can be a socket of sigwrap, which may
@@ -146,10 +157,11 @@ class Listeners:
         `uid` are the listener's, as reported by the kernel."""
         if uid != self._uid or pid in self._sigwrap_pids or self._processes.has(pid):
             return None
-        if self._is_own(looked):
-            return None
         found = procfs.stat(pid) if pid > 0 else None
-        if found is None or found.has_ended:
+        has_ended = found is None or found.has_ended
+        if (has_ended and pid in self._listened_for) or self._is_own(looked):
+            return None
+        if found is None or has_ended:
             return Outside(pid)
         if self._processes.of_pid(pid) is not None:
             return None

@@ -88,15 +88,17 @@ class Mediation:
             self._run(notification, process, refuse("mediation_failed", payload))
 
     def _refuse_unmediated(self, notification: Notification, caller: Process | None) -> None:
-        if caller is None:
-            # It ended while it waited. If it still waits, it is not in the tree.
-            self._refuse(notification, caller, "not in this session's process tree")
-        elif notification.arch == calls.X86_64 and notification.number & calls.X32_BIT:
-            number = notification.number & ~calls.X32_BIT
-            payload = {"syscall_number": number, "comm": caller.comm}
+        number = notification.number
+        if caller is not None and notification.arch == calls.X86_64 and number & calls.X32_BIT:
+            payload = {"syscall_number": number & ~calls.X32_BIT, "comm": caller.comm}
             self._run(notification, caller, refuse("abi_refused", payload, errno.ENOSYS))
-        else:
-            self._refuse(notification, caller, "sigwrap does not handle this call")
+            return
+        reason = "sigwrap does not handle this call"
+        if caller is None:  # it ended while it waited; if it still waits, it is not in the tree
+            caller = _unknown_process(notification.tid)
+            reason = "not in this session's process tree"
+        unknown = UnknownCall(number, notification.arch, notification[6:], caller.comm, reason)
+        self._run(notification, caller, refuse_unknown(unknown))
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
         """Return whether it is a tracing stop; job control handles a child's own stops."""
@@ -118,17 +120,6 @@ class Mediation:
             self.refused.close()
         self.recordings.close()
         self.performer.close()
-
-    def _refuse(self, notification: Notification, caller: Process | None, reason: str) -> None:
-        caller = caller or _unknown_process(notification.tid)
-        unknown = UnknownCall(
-            number=notification.number,
-            arch=notification.arch,
-            arguments=notification[6:],
-            comm=caller.comm,
-            reason=reason,
-        )
-        self._run(notification, caller, refuse_unknown(unknown))
 
     def _run(self, notification: Notification, caller: Process, steps: effects.Steps) -> None:
         self.performer.begin(Request(notification, caller, "", steps))
@@ -161,9 +152,9 @@ class Restarts:
         if pid not in self._traced_until_s:
             if pid in self._left_to_others:
                 return
-            if procfs.numbers(pid, "Threads") != [1]:
+            if not signals.is_in(pid, signal.SIGCHLD, b"SigCgt"):  # as in most processes
                 return
-            if not signals.is_in(pid, signal.SIGCHLD, b"SigCgt") or not _seize(pid):
+            if procfs.numbers(pid, "Threads") != [1] or not _seize(pid):
                 return
             self._look_later()
         self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S

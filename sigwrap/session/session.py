@@ -48,7 +48,7 @@ _IDLE_S = 0.05
 
 
 class Facts(NamedTuple):
-    """What is known of a session before it begins, and stays."""
+    """Facts of a session, from before it begins to its end."""
 
     settings: RunSettings
     plan: Plan

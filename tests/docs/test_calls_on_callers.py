@@ -30,7 +30,6 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
         FIELDS: ("getsockopt", "fcntl F_GETFL"),
     },
     "kernel/peer.py": {FIELDS: ("fstat",)},  # of a socket
-    "network/look.py": {FIELDS: ("open mem",)},  # opened only
     "kernel/terminals.py": {
         WORKER: ("pwritev", "write", "fstat", "tcgetattr"),
         NONBLOCKING: ("write", "tcflow", "fstat", "fcntl F_DUPFD_CLOEXEC"),

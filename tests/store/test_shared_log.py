@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.log import shared_log
 from sigwrap.log.catalog import open_session, session_ids, stored_files
+from sigwrap.log.journal import append_in_turn
 from sigwrap.log.maintenance import recover
-from sigwrap.log.shared_log import append
 from sigwrap.report.check.verify import verify_session
 
 START = {"kind": "hook", "command": ["sigwrap", "hook", "codex"]}
@@ -20,7 +19,7 @@ START = {"kind": "hook", "command": ["sigwrap", "hook", "codex"]}
 
 def add(store: Path, what: str, key: bytes | None = None) -> str:
     event = ("tool_call_judged", {"what": what, "answer": "deny"})
-    return append(str(store), "hook-1", key, {**START, "keyed": key is not None}, event)
+    return append_in_turn(str(store), "hook-1", key, {**START, "keyed": key is not None}, event)
 
 
 def told(store: Path, session_id: str = "hook-1") -> list[str]:
@@ -86,7 +85,7 @@ def test_a_lock_that_another_process_keeps_is_no_wait_without_end(
 ) -> None:
     """Each process that may read the journal can lock it."""
     add(tmp_path, "a")
-    monkeypatch.setattr(shared_log, "_LOCKED_WITHIN_S", 0.1)
+    monkeypatch.setattr("sigwrap.log.journal._LOCKED_WITHIN_S", 0.1)
     with open(tmp_path / "sessions" / "hook-1.journal", "rb") as journal:
         fcntl.flock(journal, fcntl.LOCK_SH)
         with pytest.raises(StoreError, match="another process has locked the journal"):

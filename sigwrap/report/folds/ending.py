@@ -26,5 +26,4 @@ def ending_of(session: Session) -> Ending:
         return Ending.HOOKS
     if session.running:
         return Ending.RUNNING
-    is_all_of_it = session.has_journal or session.lies_among_sessions
-    return Ending.NOT_CLEAN if is_all_of_it else Ending.MOMENT
+    return Ending.MOMENT if session.is_a_copy else Ending.NOT_CLEAN
