@@ -230,7 +230,7 @@ class Execs:
             return
         steps, held = self.mediator.mediate(), ExecHoldings(self)
         self._performer.begin(
-            Request(notification, process, syscall, steps, family=self, holdings=held)
+            Request(notification, process, syscall, steps, handler=self, holdings=held)
         )
 
     def begin_mount(self, notification: Notification, process: Process, syscall: str) -> None:

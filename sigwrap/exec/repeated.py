@@ -232,7 +232,7 @@ class RepeatedExecs:
         steps = self._mediator.follow(facts, held.entry[_RULE])
         tid = notification.tid
         request = Request(
-            notification, process, facts.syscall, steps, family=self._execs, holdings=holdings
+            notification, process, facts.syscall, steps, handler=self._execs, holdings=holdings
         )
         tracee = self._tracer.held_already(request)
         if not is_written:

@@ -1,4 +1,4 @@
-"""Pass each notification to the mediator of its family."""
+"""Pass each notification to the handler of its family, which starts a mediator for it."""
 
 from __future__ import annotations
 

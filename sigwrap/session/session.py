@@ -129,10 +129,10 @@ class Session:
         try:
             while not run.is_over:
                 busy = loop.turn(_IDLE_S if log.pending else None)
-                if log.wants_fold:
-                    log.fold(log.pending)  # all: a turn may have brought any number
+                if log.wants_indexing:
+                    log.index_rows(log.pending)  # all: a turn may have brought any number
                 elif not busy:
-                    log.fold()
+                    log.index_rows()
                 if not busy:
                     log.checkpoint()
         finally:

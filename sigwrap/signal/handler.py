@@ -98,7 +98,7 @@ class Signals:
         steps = self._mediator.mediate()
         held = _SignalHoldings()
         self._performer.begin(
-            Request(notification, sender, syscall, steps, family=self, holdings=held)
+            Request(notification, sender, syscall, steps, handler=self, holdings=held)
         )
 
     def look(self, request: Request, *, may_wait: bool) -> bytes | None:
