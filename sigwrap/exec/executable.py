@@ -13,14 +13,13 @@ import stat
 from collections.abc import Callable, Sequence
 
 from sigwrap.exec import content
-from sigwrap.exec.asked import Asked, Environment, Given
+from sigwrap.exec.asked import Asked, Environment, Given, Where
 from sigwrap.exec.commands import Ours, Search, is_the_systems
 from sigwrap.exec.content import (
     HASHED_AT_ONCE_BYTES,
     MAX_INTERPRETERS,
     READ_TO_COMPARE_BYTES,
     ExecRefused,
-    Where,
     command_line,
     interpreter_argv,
     shebang,

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sigwrap.exec.content import mount_at
+from sigwrap.exec.asked import mount_at
 from sigwrap.kernel import file_state
 from sigwrap.kernel.file_state import Mounts, is_on_local_device, lies_on_a_disk, note_first_devices
 
