@@ -1,4 +1,4 @@
-"""Tells which approver can answer a request now.
+"""Tell which approver can answer a request now, and which programs could type on our terminal.
 
 That is the user on the terminal, unless the session could type there, or an approver through the
 control socket. A request that no approver would see is denied early, so that its caller does not

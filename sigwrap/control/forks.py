@@ -1,4 +1,4 @@
-"""Gather facts for the fork mediator, and carry out its effects."""
+"""The handler of forks, and their mediator, which limits new processes (`limits.at_fork`)."""
 
 from __future__ import annotations
 

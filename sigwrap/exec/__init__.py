@@ -1,13 +1,13 @@
 """Execs: what would run, whether it may, and whether the kernel loaded what was judged.
 
-facts         pure: what an exec is judged by, and how its events show that
+facts         pure: what an exec is judged by, how its events show that, and retries
 judge         pure: the mediator of an exec, from the request to its outcome
 question      pure: the approval request for an exec, and what an approval covers
 handler       gathers the facts for the mediator, and carries its effects out
-asked         decodes the call: its arguments and environment, as the memory has them now
+asked         decodes the call: arguments, environment, root and folder, as they are now
 executable    the file, its interpreters, and what a wrapper wraps
 content       how a file begins: a script's interpreter, an ELF file's loader; its digest
-commands      the files that words name along PATH; the system's own programs
+commands      files that words name along PATH; the system's programs; files that rules name
 verify        follows an exec to its exec stop, and compares the loaded image
 traced        the same for a caller that another process traces
 tracing       who traces a caller, and how far its exec has got

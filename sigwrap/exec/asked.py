@@ -19,8 +19,8 @@ from sigwrap.calls import I386
 from sigwrap.exec.content import ExecRefused
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import (
+    MountLine,
     Place,
-    Told,
     mount_of,
     place_of,
     read_mountinfo,
@@ -249,7 +249,7 @@ class OurMounts:
     def _numbers(self) -> frozenset[int]:
         return frozenset(each.number for each in self._listed())
 
-    def _listed(self) -> list[Told]:
+    def _listed(self) -> list[MountLine]:
         os.lseek(self._list_fd, 0, os.SEEK_SET)
         data = b""
         while chunk := os.read(self._list_fd, _CHUNK):
@@ -257,7 +257,7 @@ class OurMounts:
         return read_mountinfo(data)
 
 
-def mount_at(path: bytes, root: int, listed: Sequence[Told]) -> int:
+def mount_at(path: bytes, root: int, listed: Sequence[MountLine]) -> int:
     """Return the mount at the end of a path without links.
 
     On the way, each mount continues in the first one on it. A mount on the root itself does not

@@ -298,7 +298,9 @@ _LOADERS = (
 _SETTLED_S = 1  # a file that changed so shortly before the run may have changed in it
 
 
-class Ours:
+class HostView:
+    """What sigwrap itself sees, to compare with what a caller sees: files, mounts, commands."""
+
     __slots__ = ("commands", "mounts", "named_files", "variables", "view")
 
     def __init__(self, variables: Mapping[str, bytes], named: Named, path: bytes = b"") -> None:

@@ -417,7 +417,7 @@ def _members(event: str, payload: Payload) -> bytes:
     return _encoded(event, payload)[len(_encoded(event, {})) :][:-1] if payload else b""
 
 
-# Finds execs that may repeat an earlier one without a new judgement.
+# Find execs that may repeat an earlier one without a new judgement.
 
 _REPEATED = frozenset({"exec_allowed", "exec_audited"})
 _NOT_REPEATED = ("approval_id", "elsewhere", "shadows")

@@ -212,7 +212,7 @@ def _remove(folder: HeldFolder, file: StoredFile) -> int:
     return file.size
 
 
-# Both
+# Recovery and removal
 
 
 def _path(folder: HeldFolder, name: str) -> str:

@@ -459,7 +459,7 @@ Effect = (
 )
 
 
-# Refuses requests that no mediator decides, with an event.
+# Refuse requests that no mediator decides, with an event.
 
 
 class UnknownCall(NamedTuple):

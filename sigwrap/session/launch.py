@@ -1,4 +1,4 @@
-"""Start the command's process, up to its first exec.
+"""Start the command's process, up to its first exec, and find what this machine lacks for a run.
 
 The child looks the command up on PATH, enters the filter, and hands the listener over. It then
 makes one mediated call to check that the supervisor answers, and waits for permission to exec. The

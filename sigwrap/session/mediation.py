@@ -1,4 +1,7 @@
-"""Pass each notification to the handler of its family, which starts a mediator for it."""
+"""Pass each notification to the handler of its family, which starts a mediator for it.
+
+Restarts is a part of its own: it repeats a call that a signal interrupts before that.
+"""
 
 from __future__ import annotations
 
