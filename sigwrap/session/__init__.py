@@ -12,7 +12,7 @@ run_end     pure: every reason to end a run, and the steps that follow
 ending      carries those steps out
 plan        the parts that a run needs, from its settings and its policy; agents
 settings    the options of a run
-walls       what the kernel enforces, and what it leaves open here
+sandbox     what the kernel enforces, and what it leaves open here
 launch      from fork to the command's first exec; what this machine lacks
 loop        descriptors and deadlines of one thread, and workers for what may block
 children    handles wait(2): stops, ends, Ctrl+Z and fg
