@@ -1,4 +1,4 @@
-"""Tells which approver can answer a request now.
+"""Tell which approver can answer a request now, and which programs could type on our terminal.
 
 That is the user on the terminal, unless the session could type there, or an approver through the
 control socket. A request that no approver would see is denied early, so that its caller does not
@@ -44,7 +44,7 @@ class Approvers:
         self._look_lasts_s = session.settings.approval_timeout_s
         self._prompt = prompt
         self._control = control
-        self._walled = session.facts.walls.domain
+        self._in_domain = session.facts.sandbox.domain
         self._found: Found | None = None  # None before the first search
         self._search_again_s = 0.0
         self._looked_until_s = 0.0
@@ -126,7 +126,7 @@ class Approvers:
     def typist(self) -> Typist | None:
         """Return the program that could type an answer for the session, if there is one."""
         if self._found is None:
-            self._found = find_typist(walled=self._walled, keeps=self._keeps_from)
+            self._found = find_typist(in_domain=self._in_domain, keeps=self._keeps_from)
             if self._found.typist is not None:
                 self._prompt.ask_elsewhere(self._found.typist.why)
         return self._found.typist
@@ -228,10 +228,10 @@ class _Holders:
         return self._of_terminal.get(os.minor(terminal), [])
 
 
-def find_typist(*, walled: bool, keeps: Callable[[Sequence[str]], bool]) -> Found:
+def find_typist(*, in_domain: bool, keeps: Callable[[Sequence[str]], bool]) -> Found:
     """Find a program that can type on the terminal for the session.
 
-    `walled`: the session is in a Landlock domain. `keeps`: the policy keeps the session from
+    `in_domain`: the session is in a Landlock domain. `keeps`: the policy keeps the session from
     connecting to these unix sockets.
     """
     terminals, looked_at = [procfs.controlling_terminal(os.getpid())], set[int]()
@@ -250,7 +250,7 @@ def find_typist(*, walled: bool, keeps: Callable[[Sequence[str]], bool]) -> Foun
                 name = procfs.comm(pid)
                 program = name.partition(":")[0]
                 is_kept = program in _MULTIPLEXERS and keeps(_listening_sockets(pid))
-                if objection := _objection(pid, name, walled, is_kept=is_kept):
+                if objection := _objection(pid, name, in_domain, is_kept=is_kept):
                     return Found(Typist(pid, objection))
                 if is_kept:
                     multiplexers.add(pid)
@@ -284,7 +284,7 @@ def types_for(pid: int, typist: int) -> bool:
         return True
 
 
-def _objection(pid: int, name: str, walled: bool, *, is_kept: bool) -> str:
+def _objection(pid: int, name: str, in_domain: bool, *, is_kept: bool) -> str:
     if not _is_within_reach(pid):
         return ""
     if name.startswith(_TYPISTS) and not is_kept:
@@ -293,7 +293,7 @@ def _objection(pid: int, name: str, walled: bool, *, is_kept: bool) -> str:
         return f"{name} records this terminal to a file that processes in the session may read"
     if pid not in (os.getpid(), os.getppid()) and carries_more_filters_than_us(pid):
         return f"{name} (pid {pid}) drives this terminal and is in a session"
-    if not walled and not _only_descendants_are_traced():
+    if not in_domain and not _only_descendants_are_traced():
         return f"a process in the session could take this terminal over from {name} (pid {pid})"
     return ""
 

@@ -1,4 +1,5 @@
-"""The client of the control protocol: asks all running sessions of a store in a bounded time.
+"""The client of the control protocol: asks all running sessions of a store in a bounded time, and
+finds the sockets whose session has ended.
 
 Any process of this user can put sockets into the store: many, silent ones, and full ones. So
 threads ask at the same time, each socket gets an equal share of the time, and each call asks in

@@ -4,6 +4,7 @@
 
 A session listens on a socket in its store, control/<session id>.sock, as long as it runs. A
 connection has one request. The server is approve/control_socket.py, the client control_client.py.
+An approver who watches holds a lock, which is here too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The approval requests of a session: open, settled, and remembered for the session.
+"""The approval requests of a session: open, settled, and remembered for the session; and the lines
+that a waiting or denied caller reads.
 
 Pure: the caller passes the time and the ids. Named tuples, since a dataclass would cost every run
 time to define.

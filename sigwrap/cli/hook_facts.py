@@ -22,7 +22,7 @@ from sigwrap.policy.judge.network import (
 )
 from sigwrap.policy.judge.request import CommandRequest, Decision, Operation, Program, strictest
 from sigwrap.policy.tools.cases import command_request, with_variables
-from sigwrap.session.walls import held_file_rules
+from sigwrap.session.sandbox import held_file_rules
 
 MAX_NAMES = 2000
 MAX_LOOKED_AT = 20_000

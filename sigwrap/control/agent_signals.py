@@ -2,6 +2,8 @@
 
 An action in flight is an exec that goes on. SIGSTOP and SIGINT wait for those, but not for long: a
 program that does not want to be stopped could start an exec that never ends.
+
+The tool calls that a hook reports are recorded here too (ToolCalls).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gather facts for the fork mediator, and carry out its effects."""
+"""The handler of forks, and their mediator, which limits new processes (`limits.at_fork`)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Forks:
         }
 
 
-# Limits new processes, under a policy with `limits.at_fork`.
+# The mediator: limit new processes, under a policy with `limits.at_fork`. Pure.
 
 _COUNTED_FOR_S = 60.0
 _REST = 10  # a count that took 5 ms and found no room is not repeated for 50 ms

@@ -1,4 +1,6 @@
-"""The kill switch as a file: while it is in the root of a store, no session starts.
+"""The kill switch: its file, and the signal that ends a session.
+
+While the file is in the root of a store, no session starts.
 
 Any process of the user can put it there, a supervised one too. So the file ends no session:
 `sigwrap killswitch on` signals each of them, and such a signal is refused from a process in a

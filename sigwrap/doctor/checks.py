@@ -31,8 +31,8 @@ from sigwrap.policy.judge.globs import Glob
 from sigwrap.policy.judge.network import SOCKETS
 from sigwrap.session.launch import NOT_TRACED, Launch, launch, missing_interception
 from sigwrap.session.run import new_session_id
+from sigwrap.session.sandbox import Sandbox, plan_sandbox
 from sigwrap.session.settings import DEFAULT_POLICY, RunSettings
-from sigwrap.session.walls import Walls, walls_of
 from sigwrap.start import own_code
 from sigwrap.start.command import Inherited
 from sigwrap.start.policy_files import host_variables, load_with_sources
@@ -58,15 +58,15 @@ def try_start(*, inside: bool) -> list[Finding]:
     libc.set_child_subreaper()
     inherited = Inherited.capture()
     policy, _ = load_with_sources(DEFAULT_POLICY, variables=host_variables(_SETTINGS.root))
-    walls = walls_of(Engine(policy), goes_without=policy.tolerates_old_kernels)
-    launched = launch(_NO_PROGRAM, _SETTINGS.command, new_session_id(), inherited, walls)
+    sandbox = plan_sandbox(Engine(policy), goes_without=policy.tolerates_old_kernels)
+    launched = launch(_NO_PROGRAM, _SETTINGS.command, new_session_id(), inherited, sandbox)
     try:
         found = list(_listener_findings(launched, inherited))
         found.append(unchecked(items.TRACING, INSIDE) if inside else _tracing(launched.pid))
     finally:
         os.kill(launched.pid, signal.SIGKILL)
         os.waitpid(launched.pid, 0)
-    return found + list(_sandbox_findings(walls, inside=inside))
+    return found + list(_sandbox_findings(sandbox, inside=inside))
 
 
 def _listener_findings(launched: Launch, inherited: Inherited) -> Iterator[Finding]:
@@ -118,22 +118,22 @@ def _not_traced(found: str) -> Finding:
     return Finding(items.TRACING, found, "refused", f"sigwrap: {NOT_TRACED}")
 
 
-def _sandbox_findings(walls: Walls, *, inside: bool) -> Iterator[Finding]:
+def _sandbox_findings(sandbox: Sandbox, *, inside: bool) -> Iterator[Finding]:
     abi = landlock.abi()
     version = f"Landlock version {abi}" if abi else "no Landlock"
-    if walls.domain:
+    if sandbox.domain:
         yield Finding(items.SIGNAL_SANDBOX, f"{version}; it covers signals and TCP")
     else:
         yield Finding(items.SIGNAL_SANDBOX, version, "absent")
     if landlock.holds_files():
         yield Finding(items.FILE_SANDBOX, version)
     else:
-        says = "".join(f"sigwrap: {line}" for line in walls.told[:1])
+        says = "".join(f"sigwrap: {line}" for line in sandbox.told[:1])
         yield Finding(items.FILE_SANDBOX, version, "absent", says)
     if inside:
         yield unchecked(items.OTHER_CGROUPS, INSIDE)
         return
-    threats = [each for each in walls.without if each.startswith("cgroups: ")]
+    threats = [each for each in sandbox.without if each.startswith("cgroups: ")]
     if threats:
         yield Finding(items.OTHER_CGROUPS, threats[0].removeprefix("cgroups: "), "open")
     else:
@@ -248,7 +248,7 @@ def try_terminal() -> Finding:
         )
     if terminals.controlling < 0:
         return Finding(items.TERMINAL, "no controlling terminal", "none")
-    typist = find_typist(walled=landlock.is_available(), keeps=_agent_default_keeps).typist
+    typist = find_typist(in_domain=landlock.is_available(), keeps=_agent_default_keeps).typist
     if typist is not None:
         return Finding(items.TERMINAL, typist.why, "typed")
     return Finding(items.TERMINAL, "approval requests can be shown on it")

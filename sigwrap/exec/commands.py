@@ -19,8 +19,7 @@ import time
 from collections.abc import Mapping
 
 from sigwrap.bare import NamedTuple
-from sigwrap.exec.asked import Asked
-from sigwrap.exec.content import Mounts
+from sigwrap.exec.asked import Asked, OurMounts
 from sigwrap.kernel.file_state import Inode, State, magic_of
 from sigwrap.kernel.paths import SERVED, Caller, MayWait, OurView, open_known, our_view, path_of
 from sigwrap.policy.judge.globs import Named
@@ -299,14 +298,16 @@ _LOADERS = (
 _SETTLED_S = 1  # a file that changed so shortly before the run may have changed in it
 
 
-class Ours:
+class HostView:
+    """What sigwrap itself sees, to compare with what a caller sees: files, mounts, commands."""
+
     __slots__ = ("commands", "mounts", "named_files", "variables", "view")
 
     def __init__(self, variables: Mapping[str, bytes], named: Named, path: bytes = b"") -> None:
         """`variables`: the user's own, all of which the session was given. `path`: the PATH."""
         self.variables = variables
         self.view = our_view()
-        self.mounts = Mounts(self.view.root)
+        self.mounts = OurMounts(self.view.root)
         self.commands = SystemCommands(self.view, os.fsdecode(path))
         self.named_files = NamedFiles(named, os.fsdecode(path), self.view)
 

@@ -13,14 +13,13 @@ import stat
 from collections.abc import Callable, Sequence
 
 from sigwrap.exec import content
-from sigwrap.exec.asked import Asked, Environment, Given
-from sigwrap.exec.commands import Ours, Search, is_the_systems
+from sigwrap.exec.asked import Asked, Environment, Given, Where
+from sigwrap.exec.commands import HostView, Search, is_the_systems
 from sigwrap.exec.content import (
     HASHED_AT_ONCE_BYTES,
     MAX_INTERPRETERS,
     READ_TO_COMPARE_BYTES,
     ExecRefused,
-    Where,
     command_line,
     interpreter_argv,
     shebang,
@@ -69,7 +68,7 @@ class Executable:
         self,
         caller: Caller,
         asked: Asked | Given,
-        ours: Ours,
+        ours: HostView,
         environment: Environment | None = None,
     ) -> None:
         """Find it. Raises MayWait, and OSError or ExecRefused with the errno of the kernel.
@@ -84,7 +83,7 @@ class Executable:
             self.close()
             raise
 
-    def _begin(self, caller: Caller, environment: Environment | None, ours: Ours) -> None:
+    def _begin(self, caller: Caller, environment: Environment | None, ours: HostView) -> None:
         self._caller = caller
         self.environment = environment
         self._ours = ours
@@ -118,7 +117,7 @@ class Executable:
 
     @classmethod
     def again(
-        cls, tid: int, pid: int, fd: int, programs: tuple[Program, ...], line: bytes, ours: Ours
+        cls, tid: int, pid: int, fd: int, programs: tuple[Program, ...], line: bytes, ours: HostView
     ) -> Executable:
         """Return the file of `fd`, which was judged before by the same facts (repeated execs).
 

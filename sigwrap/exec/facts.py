@@ -1,4 +1,4 @@
-"""What an exec is judged by, and how its events and lines show that."""
+"""What an exec is judged by, how its events and lines show that, and which denials are retries."""
 
 from __future__ import annotations
 

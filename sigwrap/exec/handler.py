@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.exec.asked import Asked, Environment, folder_of, only_asks
-from sigwrap.exec.commands import Ours
+from sigwrap.exec.commands import HostView
 from sigwrap.exec.content import ExecRefused
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts, Unseen, not_dumpable, pointing_nowhere, stalled
@@ -75,7 +75,7 @@ def look(
     notification: Notification,
     process: Process,
     syscall: str,
-    ours: Ours,
+    ours: HostView,
     *,
     may_wait: bool = False,
 ) -> Looked:
@@ -198,7 +198,7 @@ class Execs:
         environment = session.facts.environment
         variables = {os.fsdecode(name): value for name, value in environment.given.items()}
         path = environment.own.get(b"PATH", b"")
-        self.ours: Ours = Ours(variables, Named(session.policy.command_rules), path)
+        self.ours: HostView = HostView(variables, Named(session.policy.command_rules), path)
         Replacements(session, mediation, self)
         performer.offer(
             {
@@ -230,7 +230,7 @@ class Execs:
             return
         steps, held = self.mediator.mediate(), ExecHoldings(self)
         self._performer.begin(
-            Request(notification, process, syscall, steps, family=self, holdings=held)
+            Request(notification, process, syscall, steps, handler=self, holdings=held)
         )
 
     def begin_mount(self, notification: Notification, process: Process, syscall: str) -> None:

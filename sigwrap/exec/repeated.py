@@ -232,7 +232,7 @@ class RepeatedExecs:
         steps = self._mediator.follow(facts, held.entry[_RULE])
         tid = notification.tid
         request = Request(
-            notification, process, facts.syscall, steps, family=self._execs, holdings=holdings
+            notification, process, facts.syscall, steps, handler=self._execs, holdings=holdings
         )
         tracee = self._tracer.held_already(request)
         if not is_written:
@@ -417,7 +417,7 @@ def _members(event: str, payload: Payload) -> bytes:
     return _encoded(event, payload)[len(_encoded(event, {})) :][:-1] if payload else b""
 
 
-# Finds execs that may repeat an earlier one without a new judgement.
+# Find execs that may repeat an earlier one without a new judgement.
 
 _REPEATED = frozenset({"exec_allowed", "exec_audited"})
 _NOT_REPEATED = ("approval_id", "elsewhere", "shadows")

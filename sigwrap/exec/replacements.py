@@ -1,4 +1,5 @@
-"""Prepare a program that runs in place of an exec, and put it into the caller's own call."""
+"""Prepare a program that runs in place of an exec, and put it into the caller's own call: the
+target of a `redirect`, or a stub, which waits for an approval or records a command."""
 
 from __future__ import annotations
 

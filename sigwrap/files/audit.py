@@ -96,7 +96,7 @@ class Files:
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         steps = self._mediator.mediate()
-        self._performer.begin(Request(notification, process, syscall, steps, family=self))
+        self._performer.begin(Request(notification, process, syscall, steps, handler=self))
 
     def look(self, request: Request, *, may_wait: bool) -> FileAim:
         """Find which files the call would change, and how. Raises MayWait where that can block."""

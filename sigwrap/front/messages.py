@@ -1,4 +1,4 @@
-"""Messages between the front process and the supervisor, one in a datagram.
+"""Messages between the front process and the supervisor, one in a datagram; and the heartbeat.
 
 Both run the same program, and no other process has an end, so marshal can encode them.
 """
@@ -228,7 +228,7 @@ def _sender_or_plain(value: Any) -> Any:
     return Sender(pid, uid, Place(place), command)
 
 
-# Detects a stuck supervisor: it raises a count, and another process or thread watches it.
+# Detect a stuck supervisor: it raises a count, and another process or thread watches it.
 
 BEATS_EVERY_S = 2.0
 LOOKED_AT_EVERY_S = 5.0

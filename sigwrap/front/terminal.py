@@ -1,4 +1,5 @@
-"""The terminal of a run: restored after the command, and its modes during an approval request.
+"""The terminal of a run: restored after the command, and its modes during an approval request; and
+which process sent a signal to sigwrap.
 
 Restored are the modes, whether output goes on, and whether others may open it. The emulator alone
 knows the screen and the cursor.

@@ -53,7 +53,7 @@ _KIND = struct.Struct("<q")
 _first_devices: frozenset[bytes] = frozenset()  # of local file systems, when the session began
 
 
-class Told(NamedTuple):
+class MountLine(NamedTuple):
     """A line of mountinfo."""
 
     number: int
@@ -63,7 +63,7 @@ class Told(NamedTuple):
     kind: bytes
 
 
-class Mounts:
+class LocalMounts:
     """The local mounts of our own mount namespace when this object was made."""
 
     __slots__ = ("_local", "id_bit")
@@ -137,7 +137,7 @@ def is_on_local_device(pid: int, holder: int, fd: int) -> bool:
         os.close(memory)
 
 
-def _is_local(mount: Told) -> bool:
+def _is_local(mount: MountLine) -> bool:
     """Return whether the mount is local. A disk or overlay must be known from the start."""
     return mount.kind in _DEVICELESS or (mount.kind in _LOCAL and mount.device in _first_devices)
 
@@ -170,14 +170,14 @@ def _ids_after(last: int) -> list[int]:
     return list(ids[: max(0, count)])
 
 
-def _mountinfo(pid: int | str) -> list[Told]:
+def _mountinfo(pid: int | str) -> list[MountLine]:
     return read_mountinfo(procfs.all_contents(f"/proc/{pid}/mountinfo"))
 
 
-def read_mountinfo(text: bytes) -> list[Told]:
+def read_mountinfo(text: bytes) -> list[MountLine]:
     lines = (line.split(b" ") for line in text.split(b"\n") if line)
     return [
-        Told(int(words[0]), int(words[1]), words[2], words[4], words[words.index(b"-", 6) + 1])
+        MountLine(int(words[0]), int(words[1]), words[2], words[4], words[words.index(b"-", 6) + 1])
         for words in lines
     ]
 

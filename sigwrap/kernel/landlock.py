@@ -20,7 +20,7 @@ from sigwrap.errors import KernelError
 from sigwrap.kernel.libc import set_no_new_privileges, syscall
 from sigwrap.kernel.paths import open_without_links
 from sigwrap.machine import NUMBERS
-from sigwrap.policy.judge.files import Wall
+from sigwrap.policy.judge.files import SandboxRule
 from sigwrap.policy.judge.request import Operation
 
 _SYS_CREATE_RULESET = NUMBERS["landlock_create_ruleset"]
@@ -80,14 +80,14 @@ def abi() -> int:
 
 def enter_domain(
     restricted: Collection[Operation],
-    walls: Iterable[Wall],
+    rules: Iterable[SandboxRule],
     *,
     keeps_signals: bool,
     connects: bool,
 ) -> None:
     """Put the calling thread and all its future children into a domain.
 
-    Only the `restricted` operations of the walls work. Unless it `connects`, no call makes a TCP
+    Only the `restricted` operations of the rules work. Unless it `connects`, no call makes a TCP
     connection, if the kernel has scopes.
     """
     handled = _rights(restricted)
@@ -109,8 +109,8 @@ def enter_domain(
     try:
         if handled and Operation.CREATE not in restricted:
             _allow(ruleset, "/", _REFER)
-        for wall in walls:
-            _allow(ruleset, wall.path, _rights(wall.operations))
+        for rule in rules:
+            _allow(ruleset, rule.path, _rights(rule.operations))
         for fd in _STANDARD_STREAMS:
             _allow_what_was_given(ruleset, fd, handled)
         set_no_new_privileges()

@@ -1,4 +1,4 @@
-"""Read and write another process's memory.
+"""Read and write another process's memory, and erase variables from sigwrap's own.
 
 Reads use /proc/TID/mem: a read into an unmapped page is short there. With process_vm_readv, the
 result would depend on how the request is split.

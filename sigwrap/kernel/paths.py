@@ -27,7 +27,7 @@ from sigwrap.kernel.file_state import (
     OWNER,
     STATX_BASIC_STATS,
     Inode,
-    Mounts,
+    LocalMounts,
     Place,
     State,
     ask,
@@ -96,11 +96,11 @@ class OurView(NamedTuple):
     """The supervisor's own view of the file system."""
 
     root: Place
-    mounts: Mounts
+    mounts: LocalMounts
 
 
 def our_view() -> OurView:
-    return OurView(place_of(b"/"), Mounts())
+    return OurView(place_of(b"/"), LocalMounts())
 
 
 def path_of(fd: int) -> str:

@@ -1,4 +1,4 @@
-"""Stops another thread, reads and changes it, and releases it.
+"""Stop another thread, read and change its registers, and release it.
 
 All requests must come from the thread that seized. PTRACE_SEIZE sends no SIGSTOP, so a tracee that
 waits in a seccomp notification goes on waiting.

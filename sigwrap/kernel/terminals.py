@@ -1,4 +1,4 @@
-"""Sigwrap's terminals, and the processes that wait for their input.
+"""Sigwrap's terminals, the processes that wait for their input, and the lines written to them.
 
 Sigwrap opens its terminals before the command runs: by TIOCEXCL or a chmod, the command could
 prevent a later open. Sigwrap never waits long to write.

@@ -1,4 +1,4 @@
-r"""How an event becomes a row and back, and how large it may be.
+r"""How an event becomes a row and back, how large it may be, and the chain of hashes.
 
 The canonical row, which the chain hashes, is one line of ASCII:
 

@@ -1,4 +1,5 @@
-"""A directory of the store, held open, because its path may lead elsewhere later.
+"""A directory of the store, held open, because its path may lead elsewhere later; and the path of
+the store and the names of its files.
 
 The store belongs to the user, so every process of the user can remove, move and replace what is in
 it. So nothing here is done by path: the directory is held by a descriptor, a new file replaces

@@ -28,7 +28,7 @@ from sigwrap.log.folder import DATABASE_SUFFIX, JOURNAL_SUFFIX, SESSIONS_FOLDER,
 from sigwrap.log.journal import JournalFile, lock
 from sigwrap.log.reader import first_stray_row, is_end, last_row, opened, refuse_foreign_rows
 from sigwrap.log.schema import views_script
-from sigwrap.log.writer import FOLD_BATCH, copy_file, insert_rows, make_private_database
+from sigwrap.log.writer import INDEX_BATCH, copy_file, insert_rows, make_private_database
 from sigwrap.text import printable
 
 _NO_JOURNAL = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV)  # a link, a folder, a device
@@ -118,7 +118,7 @@ def _insert(
         count += 1
         if row.seq != count:
             raise StoreError(f"line {count} of the journal of {path} is out of order", _VERIFY)
-        if len(batch) == FOLD_BATCH:
+        if len(batch) == INDEX_BATCH:
             insert_rows(connection, batch)
             batch.clear()
     insert_rows(connection, batch)
@@ -212,7 +212,7 @@ def _remove(folder: HeldFolder, file: StoredFile) -> int:
     return file.size
 
 
-# Both
+# Recovery and removal
 
 
 def _path(folder: HeldFolder, name: str) -> str:

@@ -46,12 +46,12 @@ from sigwrap.log.folder import (
 from sigwrap.log.journal import Journal
 from sigwrap.log.schema import TABLE_SCRIPT, TABLE_SCRIPT_OBJECTS, views_script
 
-FOLD_BATCH = 256
+INDEX_BATCH = 256
 # Rows stay in memory until they are in the database. Above these limits, append fails.
 PENDING_LIMIT = 32_768
 PENDING_LIMIT_BYTES = 64 << 20
-FOLD_BATCH_BYTES = 1 << 20
-FOLD_RETRY_NS = 1_000_000_000
+INDEX_BATCH_BYTES = 1 << 20
+INDEX_RETRY_NS = 1_000_000_000
 # Copying a larger database takes too long while callers wait: it is copied at the end only.
 COPIED_MEANWHILE_BYTES = 16 << 20
 _ROWS_AT_ONCE = 256
@@ -86,7 +86,7 @@ class SessionLog:
         self._compares_times = sets_times_at_once(folder.fd)
         self._pending: list[PendingRow] = []
         self._pending_bytes = 0
-        self._retry_fold_at_ns = 0
+        self._retry_index_at_ns = 0
         self._rows_in_place = 0
         self._copies = 0
         self._in_place: tuple[int, ...] = ()
@@ -142,9 +142,9 @@ class SessionLog:
         return len(self._pending)
 
     @property
-    def wants_fold(self) -> bool:
-        """Return whether to fold now, even if requests are pending."""
-        return len(self._pending) >= FOLD_BATCH or self._pending_bytes >= FOLD_BATCH_BYTES
+    def wants_indexing(self) -> bool:
+        """Return whether to index rows now, even if requests are pending."""
+        return len(self._pending) >= INDEX_BATCH or self._pending_bytes >= INDEX_BATCH_BYTES
 
     def append(self, type_name: str, pid: int, payload: Payload, time_ns: int) -> int:
         """Record the event and return its number.
@@ -176,7 +176,7 @@ class SessionLog:
     @property
     def takes_rows(self) -> bool:
         """Return whether the extension may write the next rows, each with one write(2)."""
-        return not (self._durable or self._lost or self.wants_fold or self._journal.is_torn)
+        return not (self._durable or self._lost or self.wants_indexing or self._journal.is_torn)
 
     @property
     def journal_fd(self) -> int:
@@ -198,17 +198,17 @@ class SessionLog:
 
     # Indexing
 
-    def fold(self, limit: int = FOLD_BATCH) -> int:
+    def index_rows(self, limit: int = INDEX_BATCH) -> int:
         """Move at most `limit` rows into the database; return how many are still pending.
 
         If the database can't be written, nothing is lost: the journal keeps the rows, and a later
         call tries again, at most once a second.
         """
-        if self._pending and time.monotonic_ns() >= self._retry_fold_at_ns:
+        if self._pending and time.monotonic_ns() >= self._retry_index_at_ns:
             try:
                 self._insert(limit)
             except (OSError, sqlite3.Error):
-                self._retry_fold_at_ns = time.monotonic_ns() + FOLD_RETRY_NS
+                self._retry_index_at_ns = time.monotonic_ns() + INDEX_RETRY_NS
         return len(self._pending)
 
     def checkpoint(self) -> None:
@@ -327,7 +327,7 @@ class SessionLog:
 
     def _insert_all(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         while self._pending:
-            self._insert(FOLD_BATCH)
+            self._insert(INDEX_BATCH)
             meanwhile()
 
     def _insert(self, limit: int) -> None:

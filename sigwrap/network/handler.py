@@ -142,7 +142,7 @@ class Network:
         steps = self._mediator.mediate()
         held = _Held(self._bounded.close)
         self._performer.begin(
-            Request(notification, process, syscall, steps, family=self, holdings=held)
+            Request(notification, process, syscall, steps, handler=self, holdings=held)
         )
 
     def look(self, request: Request, *, may_wait: bool) -> SocketFacts:

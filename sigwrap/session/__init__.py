@@ -2,17 +2,17 @@
 
 run         a session from its id to its sealed log
 session     facts, services and parts of a session; runs its loop
-mediation   passes each notification to its family's judge; repeats interrupted calls
-effects     pure: what judges yield, and the replies that they get
-perform     carries effects out; only it answers a notification
+mediation   passes each notification to its family's handler; repeats interrupted calls
+effects     pure: what mediators yield, and the replies that they get
+perform     the performer: carries effects out; only it answers a notification
 lineage     pure: parents, depths, and the relation of a target to its sender
 processes   the processes of the tree, and the exec whose turn it is
-recorder    the log, for the rest of the run: repeated events, its size limit
+recorder    writes the log for all parts of a run: repeated events as counts, its size limit
 run_end     pure: every reason to end a run, and the steps that follow
 ending      carries those steps out
 plan        the parts that a run needs, from its settings and its policy; agents
 settings    the options of a run
-walls       what the kernel enforces, and what it leaves open here
+sandbox     what the kernel enforces, and what it leaves open here
 launch      from fork to the command's first exec; what this machine lacks
 loop        descriptors and deadlines of one thread, and workers for what may block
 children    handles wait(2): stops, ends, Ctrl+Z and fg

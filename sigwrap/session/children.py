@@ -1,5 +1,5 @@
 """Handle what wait(2) reports to the supervisor, the subreaper of its tree: tracing stops, job
-control stops, and ends."""
+control stops, and ends. JobControl stops and continues the front process with the command."""
 
 from __future__ import annotations
 

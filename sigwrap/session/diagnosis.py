@@ -1,4 +1,5 @@
-"""The state of a session, as an event and as lines for a person, cut to what fits."""
+"""The state of a session, as an event and as lines for a person, cut to what fits; and the answers
+to SIGUSR1 and SIGUSR2."""
 
 from __future__ import annotations
 

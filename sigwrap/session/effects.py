@@ -1,9 +1,10 @@
 """Effects that mediators yield, and the reply to each.
 
 A mediator is a generator: it gets facts, yields effects one by one, and is resumed with the reply
-to each. The performer (session/perform.py) carries effects out. While a mediator waits for an
-approval or for the end of an exec, its generator is suspended. If the caller is gone, the performer
-closes the generator, so no mediator needs to check for that.
+to each. The performer (session/perform.py) carries effects out; it passes those of one family to
+the family's handler (exec/handler.py …). While a mediator waits for an approval or for the end of
+an exec, its generator is suspended. If the caller is gone, the performer closes the generator, so
+no mediator needs to check for that.
 
     Record(…)            reply: Logged           an event is appended to the log
     Continue(), Fail(…)  reply: None             the kernel gets its answer
@@ -458,7 +459,7 @@ Effect = (
 )
 
 
-# Refuses requests that no mediator decides, with an event.
+# Refuse requests that no mediator decides, with an event.
 
 
 class UnknownCall(NamedTuple):

@@ -1,4 +1,4 @@
-"""Start the command's process, up to its first exec.
+"""Start the command's process, up to its first exec, and find what this machine lacks for a run.
 
 The child looks the command up on PATH, enters the filter, and hands the listener over. It then
 makes one mediated call to check that the supervisor answers, and waits for permission to exec. The
@@ -23,8 +23,8 @@ from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import take_descriptor
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.machine import Capability
+from sigwrap.session.sandbox import FileSandbox, Sandbox
 from sigwrap.session.settings import Nested, RunSettings
-from sigwrap.session.walls import FileWalls, Walls
 from sigwrap.start.command import Inherited, exec_command
 
 _HANDSHAKE_TIMEOUT_S = 10.0
@@ -36,7 +36,7 @@ _ANSWERED = b"A"
 _UNANSWERED = b"U"
 _GO = b"G"
 _NUMBER = struct.Struct("<i")  # of the listener's descriptor, or an errno
-_NO_FILE_WALLS = FileWalls(frozenset(), (), by_policy=False)
+_NO_FILE_SANDBOX = FileSandbox(frozenset(), (), by_policy=False)
 
 
 class Launch(NamedTuple):
@@ -69,7 +69,7 @@ def launch(
     arguments: tuple[str, ...],
     session_id: str,
     inherited: Inherited,
-    walls: Walls,
+    sandbox: Sandbox,
     become: Callable[[], NoReturn] | None = None,
 ) -> Launch:
     """Start the child; without a listener it has no filter, and `missing` says why. `become` runs
@@ -78,7 +78,7 @@ def launch(
     def child(channel: socket.socket, supervisor: int, *, filtered: bool) -> None:
         _prepare(supervisor)
         if filtered:
-            _enter_filter(walls, channel)
+            _enter_filter(sandbox, channel)
         if channel.recv(1) == _GO:
             if become is not None:
                 channel.close()
@@ -176,22 +176,22 @@ def _prepare(supervisor: int) -> None:
         os._exit(NOT_EXECUTABLE)
 
 
-def _enter_filter(walls: Walls, channel: socket.socket) -> None:
+def _enter_filter(sandbox: Sandbox, channel: socket.socket) -> None:
     try:
         seccomp.demand_known_calls()
         paths.demand_openat2()
-        restricted, allowed, *_ = walls.files or _NO_FILE_WALLS
-        if walls.domain or restricted:
+        restricted, allowed, *_ = sandbox.files or _NO_FILE_SANDBOX
+        if sandbox.domain or restricted:
             landlock.enter_domain(
                 restricted,
                 allowed,
-                keeps_signals=walls.domain,
-                connects=Under.NETWORK_RULES not in walls.filtered,
+                keeps_signals=sandbox.domain,
+                connects=Under.NETWORK_RULES not in sandbox.filtered,
             )
         listener_fd, killable = seccomp.install_listener(
-            walls.unlogged_signals,
-            under=walls.filtered,
-            questions=walls.domain,
+            sandbox.unlogged_signals,
+            under=sandbox.filtered,
+            questions=sandbox.domain,
         )
     except RuntimeError as failure:
         channel.sendall(_NO_LISTENER + _NUMBER.pack(errno.EAGAIN) + f"{failure}\0".encode())
@@ -201,7 +201,7 @@ def _enter_filter(walls: Walls, channel: socket.socket) -> None:
         channel.sendall(_NO_LISTENER + _NUMBER.pack(refusal.errno) + text)
         return
     message = _KILLABLE_LISTENER if killable else _LISTENER
-    if Under.DATAGRAM_RULES in walls.filtered:  # the filter holds up sendmsg
+    if Under.DATAGRAM_RULES in sandbox.filtered:  # the filter holds up sendmsg
         channel.sendall(message + _NUMBER.pack(listener_fd))
     else:
         socket.send_fds(channel, [message], [listener_fd])
@@ -255,7 +255,7 @@ def outer_session(launched: Launch, inherited: Inherited) -> str:
     return inherited.environment.get(b"SIGWRAP_SESSION", b"").decode("utf-8", "replace")
 
 
-def capabilities_of(launched: Launch, walls: Walls) -> list[str]:
+def capabilities_of(launched: Launch, sandbox: Sandbox) -> list[str]:
     if launched.listener is None:
         return []
     found = [
@@ -264,11 +264,11 @@ def capabilities_of(launched: Launch, walls: Walls) -> list[str]:
         Capability.REPLACEMENT,
         Capability.DELIVERY,
     ]
-    if walls.takes_descriptors and launched.listener.can_put_descriptors():
+    if sandbox.takes_descriptors and launched.listener.can_put_descriptors():
         found.append(Capability.RECORDING)
     if launched.waits_through_signals:
         found.append(Capability.WAITS_THROUGH_SIGNALS)
-    return [each.value for each in (*found, *walls.capabilities)]
+    return [each.value for each in (*found, *sandbox.capabilities)]
 
 
 def is_of_the_machine(denial: str) -> bool:

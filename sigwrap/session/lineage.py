@@ -19,7 +19,7 @@ _HAS_RUN = ("",)
 _WORDS_KEPT, _WORD_CHARACTERS = 16, 200
 
 
-class Family:
+class ProgramFamily:
     """Processes that run one program, such as a server and its workers.
 
     A fork stays in its parent's family, and so does an exec of the very same file. A process that
@@ -55,9 +55,9 @@ class Process:
         self.stub_attempts = 0  # since its last exec
         self.execs = 0
         self.pid_namespace = ""  # looked up with its first signal
-        self.family = Family()
+        self.family = ProgramFamily()
         # The types of recent signal targets, and the families they depend on.
-        self.relations: dict[Process, tuple[tuple[Family | None, ...], Types]] = {}
+        self.relations: dict[Process, tuple[tuple[ProgramFamily | None, ...], Types]] = {}
         self.image: Image = ()  # as last seen; an exec changes it
         self.has_ended = False
         self.known_children = 0  # living children that sigwrap has seen
@@ -80,7 +80,7 @@ class Process:
     def runs(self, program: File | None) -> None:
         """Note the file that it runs since its last exec, None if that is unknown."""
         if program is None or program != self.family.program:
-            self.family = Family(program)
+            self.family = ProgramFamily(program)
 
     def ended(self) -> None:
         """Note its end, and keep only what its children and orphans need.

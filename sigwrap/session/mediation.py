@@ -1,4 +1,7 @@
-"""Pass each notification to the mediator of its family."""
+"""Pass each notification to the handler of its family, which starts a mediator for it.
+
+Restarts is a part of its own: it repeats a call that a signal interrupts before that.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,9 @@ class Mediation:
         self.recordings = Recordings(session, listener)
         self.restarts = Restarts(session, self.performer)
         self.refused = None
-        if facts.walls.files is not None and facts.walls.files.rules is not None:
+        if facts.sandbox.files is not None and facts.sandbox.files.rules is not None:
             home = os.fsdecode(facts.environment.given.get(b"HOME", b""))
-            refusals = Refusals(facts.walls.files.rules, home)
+            refusals = Refusals(facts.sandbox.files.rules, home)
             self.refused = RefusedFiles(session, refusals, self.performer)
         self.execs = Execs(session, self)
         self.forks = Forks(session, self)

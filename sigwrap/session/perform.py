@@ -84,8 +84,8 @@ class CallerGone(Exception):
     """The caller no longer waits for an answer."""
 
 
-class Family(Protocol):
-    """The edge of one mediator: it carries out Look."""
+class CallHandler(Protocol):
+    """The handler of a family of calls (exec/handler.py …): it collects the facts for Look."""
 
     def look(self, request: Request, *, may_wait: bool) -> Any:
         """Read what the call asks for. Raises MayWait, unless it may wait: then in a worker."""
@@ -123,8 +123,8 @@ class Request:
         syscall: str,
         steps: Steps,
         *,
-        family: Family | None = None,
-        holdings: Any = NO_HOLDINGS,  # its family's handlers know more of it
+        handler: CallHandler | None = None,
+        holdings: Any = NO_HOLDINGS,  # its handler knows more of them
     ) -> None:
         self.id = notification.id
         self.tid = notification.tid
@@ -132,7 +132,7 @@ class Request:
         self.process = process
         self.syscall = syscall
         self.steps = steps
-        self.family = family
+        self.handler = handler
         self.holdings = holdings
         self.started_ns = time.perf_counter_ns()
         self.evaluation_us = -1  # not known before the first effect
@@ -156,7 +156,7 @@ class InWorker(NamedTuple):
     drop: Callable[[Any], None] | None = None
 
 
-Handler = Callable[[Request, Any], Any]
+EffectHandler = Callable[[Request, Any], Any]
 
 
 class Performer:
@@ -170,7 +170,7 @@ class Performer:
         self._pool = session.pool
         self._grants_nothing = False
         self._asking: dict[Request, str] = {}  # -> the id of the approval that it waits for
-        self._handlers: dict[type, Handler] = {
+        self._handlers: dict[type, EffectHandler] = {
             Record: self._record,
             RecordRepeated: self._record,
             Continue: self._continue,
@@ -185,8 +185,8 @@ class Performer:
         }
         terminals.allow_writing_to_terminals()
 
-    def offer(self, handlers: dict[type, Handler]) -> None:
-        """Add a family's handlers for its own effects."""
+    def offer(self, handlers: dict[type, EffectHandler]) -> None:
+        """Add what carries out the effects of one family."""
         self._handlers |= handlers
 
     def grant_nothing(self) -> None:
@@ -323,28 +323,28 @@ class Performer:
     # Facts
 
     def _look(self, request: Request, _effect: Look) -> object:
-        family = request.family
-        assert family is not None, "its mediator looks"
+        handler = request.handler
+        assert handler is not None, "its mediator looks"
         request.started_ns = time.perf_counter_ns()
         try:
-            seen = family.look(request, may_wait=False)
+            seen = handler.look(request, may_wait=False)
         except MayWait as too_long:
             why = str(too_long)
         else:
-            return family.facts(request, seen)
+            return handler.facts(request, seen)
 
         def then(outcome: Outcome) -> object:
             match outcome:
                 case Done(value=value):
-                    return family.facts(request, value)
+                    return handler.facts(request, value)
                 case Raised(error=MayWait() as too_much):
-                    return family.stalled(request, str(too_much))
+                    return handler.stalled(request, str(too_much))
                 case Raised(error=error):
                     raise error
                 case Late():
-                    return family.stalled(request, f"{outcome.why}: {why}")
+                    return handler.stalled(request, f"{outcome.why}: {why}")
 
-        return InWorker(lambda: family.look(request, may_wait=True), then, family.drop)
+        return InWorker(lambda: handler.look(request, may_wait=True), then, handler.drop)
 
     # Events
 

@@ -1,4 +1,4 @@
-"""Plan a run from its settings and its policy.
+"""Plan a run from its settings and its policy; handle agents that have a preset.
 
 Errors in them appear before anything has started. Modules that few runs need are imported here,
 because the supervisor imports nothing later.

@@ -1,4 +1,5 @@
-"""Track the processes of the tree that have made an exec or sent a signal.
+"""Track the processes of the tree that have made an exec or sent a signal; and decide which process
+may go on with its exec (Turns).
 
 If a process appears after its parent has ended, its image tells which process forked it. (The
 filter could report each fork, but that breaks programs: a signal cancels a notification that has

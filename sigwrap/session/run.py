@@ -35,9 +35,9 @@ from sigwrap.session.launch import (
 from sigwrap.session.plan import Plan, plan_of
 from sigwrap.session.recorder import LogBudget, Recorder
 from sigwrap.session.run_end import RunEnd
+from sigwrap.session.sandbox import plan_sandbox
 from sigwrap.session.session import Facts, Session
 from sigwrap.session.settings import AGENTS, RunSettings
-from sigwrap.session.walls import walls_of
 from sigwrap.start import own_code, own_files
 from sigwrap.start.command import HostEnvironment, Inherited, find_program
 from sigwrap.text import first_of, masked, masked_text
@@ -108,21 +108,21 @@ def _run(
 ) -> Ended:
     policy, joins = plan.engine.policy, plan.joins
     goes_without = settings.best_effort or policy.tolerates_old_kernels
-    walls = walls_of(plan.engine, goes_without=goes_without)
+    sandbox = plan_sandbox(plan.engine, goes_without=goes_without)
     environment = HostEnvironment.under(policy.env_policy, inherited.environment)
     outer_pid = 0 if waited_for_pid == front_pid else waited_for_pid
     shown_by = _forget(environment, outer_pid)
-    if agent is not None and walls.files is not None and walls.files.by_policy:
+    if agent is not None and sandbox.files is not None and sandbox.files.by_policy:
         agent.warn_of_sandbox(settings.command, policy.name, tell)
     session_id = new_session_id()
     handed_on = inherited._replace(environment=environment.given)
     become = None if joins is None else lambda: joins.serve(session_id, handed_on)
-    launched = launch(program, settings.command, session_id, handed_on, walls, become)
-    facts = Facts(settings, plan, launched, walls, environment, front_pid, waited_for_pid)
+    launched = launch(program, settings.command, session_id, handed_on, sandbox, become)
+    facts = Facts(settings, plan, launched, sandbox, environment, front_pid, waited_for_pid)
     usage = None
     try:
         missing = missing_interception(launched, settings, inherited, tell) + plan.without
-        for each in walls.told if launched.listener is not None else ():
+        for each in sandbox.told if launched.listener is not None else ():
             tell(each)
         missing += _gaps(facts, shown_by)
         if plan.usage is not None:
@@ -216,15 +216,15 @@ def new_session_id() -> str:
 
 def _gaps(facts: Facts, shown_by: int) -> list[str]:
     """`shown_by`: the process whose environment still has the removed variables, or 0."""
-    walls, is_filtered = facts.walls, facts.launched.listener is not None
-    found = [*walls.without] if is_filtered else []
+    sandbox, is_filtered = facts.sandbox, facts.launched.listener is not None
+    found = [*sandbox.without] if is_filtered else []
     # Root reads it past Landlock.
-    is_unreadable = walls.domain and is_filtered and os.geteuid() != 0
+    is_unreadable = sandbox.domain and is_filtered and os.geteuid() != 0
     if shown_by and not is_unreadable:
         found.append(f"environment: removed variables stay readable in /proc/{shown_by}/environ")
     if limited := ", ".join(limits.not_lifted()):
         found.append(f"sigwrap's own limits: {limited}")
-    if changeable := [path for path in own_files.changeable() if not walls.keeps(path)]:
+    if changeable := [path for path in own_files.changeable() if not sandbox.keeps(path)]:
         found.append(f"sigwrap's own code: the session can change {first_of(changeable)}")
     return found
 
@@ -262,7 +262,7 @@ def _open_log(
         "kernel": system.release,
         "machine": system.machine,
         "grace_s": settings.grace_s,
-        "capabilities": capabilities_of(launched, facts.walls),
+        "capabilities": capabilities_of(launched, facts.sandbox),
         "missing": missing,
         "keyed": key is not None,
         "environment_removed": [masked_text(os.fsdecode(n)) for n in facts.environment.removed],

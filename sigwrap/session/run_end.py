@@ -14,7 +14,8 @@ SIGTERM and SIGKILL are agent signals here, to the whole session.
 The first interrupt is no state here: the front process decides which signal the command gets, and
 reports it. The interrupt decides the exit status and closes approval requests.
 
-Pure: events go in, steps come out (session/ending.py carries them out).
+Pure: a Happening goes in, steps come out (session/ending.py carries them out). A step may record an
+event; a Happening is none.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class _State(Enum):
     OVER = "over"
 
 
-# Events
+# What happens to a run
 
 
 class CommandNotExecuted(NamedTuple):
@@ -110,7 +111,7 @@ Happening = (
 )
 
 
-# Steps
+# The steps that follow
 
 
 class RecordLimit(NamedTuple):

@@ -37,8 +37,8 @@ from sigwrap.session.plan import Plan
 from sigwrap.session.processes import Processes, Turns
 from sigwrap.session.recorder import Recorder
 from sigwrap.session.run_end import CommandNotExecuted, LimitReached, RunEnd
+from sigwrap.session.sandbox import Sandbox
 from sigwrap.session.settings import RunSettings, is_unattended
-from sigwrap.session.walls import Walls
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
@@ -53,7 +53,7 @@ class Facts(NamedTuple):
     settings: RunSettings
     plan: Plan
     launched: Launch
-    walls: Walls
+    sandbox: Sandbox
     environment: HostEnvironment
     front_pid: int
     waited_for_pid: int  # by sigwrap's caller: the front process, or the one file's bootloader
@@ -129,10 +129,10 @@ class Session:
         try:
             while not run.is_over:
                 busy = loop.turn(_IDLE_S if log.pending else None)
-                if log.wants_fold:
-                    log.fold(log.pending)  # all: a turn may have brought any number
+                if log.wants_indexing:
+                    log.index_rows(log.pending)  # all: a turn may have brought any number
                 elif not busy:
-                    log.fold()
+                    log.index_rows()
                 if not busy:
                     log.checkpoint()
         finally:
@@ -196,7 +196,7 @@ class Session:
 
     @property
     def mediates_network(self) -> bool:
-        return Under.NETWORK_RULES in self.facts.walls.filtered
+        return Under.NETWORK_RULES in self.facts.sandbox.filtered
 
     @property
     def is_held_up(self) -> bool:

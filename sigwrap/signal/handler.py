@@ -73,7 +73,7 @@ class _SignalHoldings(NoHoldings):
 class Signals:
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._performer = performer = mediation.performer
-        self._mediator = SignalMediator(session.engine, domain=session.facts.walls.domain)
+        self._mediator = SignalMediator(session.engine, domain=session.facts.sandbox.domain)
         self._targets = Targets(session)
         self._resolver = TargetResolver(self._targets)
         self._recordings = mediation.recordings.running
@@ -98,7 +98,7 @@ class Signals:
         steps = self._mediator.mediate()
         held = _SignalHoldings()
         self._performer.begin(
-            Request(notification, sender, syscall, steps, family=self, holdings=held)
+            Request(notification, sender, syscall, steps, handler=self, holdings=held)
         )
 
     def look(self, request: Request, *, may_wait: bool) -> bytes | None:

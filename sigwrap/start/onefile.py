@@ -159,7 +159,7 @@ def own_line() -> list[str]:
     return [sys.executable, *sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]]
 
 
-# The folder is emptied: other processes may have filled it.
+# Empty the folder of the unpacked program: other processes may have filled it.
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _WHATEVER_ITS_MODE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -86,7 +86,7 @@ def _event(line: EventLine) -> Document:
     return {**fields, "time": iso_time(time_ns), "outcome": line.outcome or None}
 
 
-# For the page
+# Documents of the page
 
 
 def board_text(board: Board) -> str:

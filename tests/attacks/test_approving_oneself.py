@@ -115,7 +115,7 @@ def test_without_a_wall_whoever_holds_the_other_end_is_in_reach(tmp_path: Path) 
     pid, master = os.forkpty()
     if pid == 0:
         walled, unwalled = (
-            find_typist(walled=walled, keeps=lambda _: False).typist for walled in (True, False)
+            find_typist(in_domain=walled, keeps=lambda _: False).typist for walled in (True, False)
         )
         os.write(writing, f"{walled} / {unwalled and unwalled.why}\n".encode())
         os._exit(0)

@@ -17,7 +17,7 @@ _LOOKED_AT = 10
 
 
 def measure(setting: Setting) -> Result:
-    """In this process, as the supervisor does it: recorded, and folded when it is time."""
+    """In this process, as the supervisor does it: recorded, and indexed when it is time."""
     folder, events = setting.make_folder("growth"), setting.amount(1_000_000, 50_000)
     usual = [e for e in recorded_demo(folder) if e.type in ("exec_allowed", "process_exited")]
     log = SessionLog.create(str(folder), "growing")
@@ -29,8 +29,8 @@ def measure(setting: Setting) -> Result:
             for number in range(first, first + _AT_A_TIME):
                 event = usual[number % len(usual)]
                 recorder.record(event.type, event.pid, event.payload)
-                if log.wants_fold:
-                    log.fold(log.pending)
+                if log.wants_indexing:
+                    log.index_rows(log.pending)
             took_us.append((time.process_time_ns() - started_ns) / 1e9 * US / _AT_A_TIME)
     finally:
         log.discard()

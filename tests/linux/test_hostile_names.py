@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sigwrap.exec.content import Mounts
+from sigwrap.exec.asked import OurMounts
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import read_mountinfo
 from sigwrap.kernel.paths import our_view
@@ -36,7 +36,7 @@ def test_mount_points(name: bytes) -> None:
 
 
 def test_the_list_of_our_own_mounts() -> None:
-    ours = Mounts(our_view().root)
+    ours = OurMounts(our_view().root)
     assert ours.hold(0) in (True, False)
     for path in ("/", "/proc", "/proc/self", "/dev/null", "/sys", os.getcwd(), __file__):
         fd = os.open(path, os.O_PATH)

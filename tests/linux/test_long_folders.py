@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.exec import asked
-from sigwrap.exec.commands import Ours
+from sigwrap.exec.commands import HostView
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.match import UNTOLD_BELOW
 
@@ -26,15 +26,15 @@ def deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture(scope="module")
-def ours() -> Ours:
-    return Ours({}, Named([]))
+def ours() -> HostView:
+    return HostView({}, Named([]))
 
 
-def _folder(ours: Ours) -> str:
+def _folder(ours: HostView) -> str:
     return asked.folder_of(os.getpid(), os.getpid(), ours.view)
 
 
-def test_the_start_of_its_path_is_told_and_how_far_below_it_is(deep: str, ours: Ours) -> None:
+def test_the_start_of_its_path_is_told_and_how_far_below_it_is(deep: str, ours: HostView) -> None:
     told, untold, more = _folder(ours).partition(UNTOLD_BELOW)
     levels = (untold + more).count(UNTOLD_BELOW)
     assert told == deep + f"/{NAME}" * (LEVELS - levels)
@@ -42,7 +42,7 @@ def test_the_start_of_its_path_is_told_and_how_far_below_it_is(deep: str, ours: 
 
 
 def test_beyond_a_number_of_levels_nothing_is_told(
-    deep: str, ours: Ours, monkeypatch: pytest.MonkeyPatch
+    deep: str, ours: HostView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del deep
     monkeypatch.setattr(asked, "_MOST_UNTOLD", 2)

@@ -6,9 +6,14 @@ import os
 
 import pytest
 
-from sigwrap.exec.content import mount_at
+from sigwrap.exec.asked import mount_at
 from sigwrap.kernel import file_state
-from sigwrap.kernel.file_state import Mounts, is_on_local_device, lies_on_a_disk, note_first_devices
+from sigwrap.kernel.file_state import (
+    LocalMounts,
+    is_on_local_device,
+    lies_on_a_disk,
+    note_first_devices,
+)
 
 
 def test_the_kernels_list_and_the_one_of_procfs_have_the_same_types() -> None:
@@ -18,7 +23,7 @@ def test_the_kernels_list_and_the_one_of_procfs_have_the_same_types() -> None:
 
 
 def test_what_is_not_in_the_list_is_not_local() -> None:
-    assert not Mounts().are_local(0)
+    assert not LocalMounts().are_local(0)
 
 
 def test_processes_and_memory_are_local_and_what_lies_on_no_mount_of_the_tree_is_not() -> None:
@@ -40,7 +45,7 @@ def test_a_disk_is_local_where_it_was_there_when_the_session_began(
 ) -> None:
     """Whatever lies on another file system can lie on what somebody serves."""
     ours = os.getpid()
-    disk = file_state.Told(2, 1, b"8:1", b"/", b"ext4")
+    disk = file_state.MountLine(2, 1, b"8:1", b"/", b"ext4")
     for kind in (b"ext4", b"overlay"):
         monkeypatch.setattr(file_state, "_first_devices", frozenset())
         assert not file_state._is_local(disk._replace(kind=kind))
@@ -55,7 +60,7 @@ def test_a_disk_is_local_where_it_was_there_when_the_session_began(
 
 
 LIST = [
-    file_state.Told(number, parent, b"0:1", point, b"tmpfs")
+    file_state.MountLine(number, parent, b"0:1", point, b"tmpfs")
     for number, parent, point in (
         (1, 0, b"/"),
         (9, 1, b"/"),  # the processes that were there before stay below

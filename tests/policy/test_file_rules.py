@@ -84,7 +84,7 @@ def test_what_is_audited_is_allowed_and_said(parse: Parse) -> None:
     assert files.restricted == {Operation.WRITE, Operation.CREATE}
     allowed = FileRules.of(parse(policy_of(NOT_HERE, AUDITED.replace("audit", "allow"))))
     names = {"/": [("no", True), ("x", True)]}
-    assert list(files.walls(names.get)) == list(allowed.walls(names.get))
+    assert list(files.sandbox_rules(names.get)) == list(allowed.sandbox_rules(names.get))
     assert not allowed.audits
 
 

@@ -1,4 +1,4 @@
-"""What file rules say of a path, and that the walls made of them allow that and nothing else."""
+"""What file rules say of a path. The sandbox rules made of them allow that, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules, Wall
+from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules, SandboxRule
 from sigwrap.policy.judge.request import Action, Decision, Operation
 from sigwrap.policy.judge.rules import FileRule
 from sigwrap.policy.problems import Place
@@ -51,11 +51,11 @@ def listing(tree: Tree, folder: str) -> list[tuple[str, bool]] | None:
     return None if here is None else [(name, each is not None) for name, each in here.items()]
 
 
-def walls(files: FileRules, tree: Tree) -> list[Wall]:
-    return list(files.walls(lambda folder: listing(tree, folder)))
+def sandbox_rules(files: FileRules, tree: Tree) -> list[SandboxRule]:
+    return list(files.sandbox_rules(lambda folder: listing(tree, folder)))
 
 
-def held(files: FileRules, made: list[Wall], operation: Operation, path: str) -> bool:
+def held(files: FileRules, made: list[SandboxRule], operation: Operation, path: str) -> bool:
     """As the kernel holds it: by the path itself or what is above it."""
     if operation is Operation.EXECUTE and not held(files, made, Operation.READ, path):
         return False
@@ -63,8 +63,8 @@ def held(files: FileRules, made: list[Wall], operation: Operation, path: str) ->
         return True
     asked = path.rpartition("/")[0] if operation in IN_A_FOLDER else path
     return any(
-        operation in wall.operations and f"{asked}/".startswith(f"{wall.path.rstrip('/')}/")
-        for wall in made
+        operation in rule.operations and f"{asked}/".startswith(f"{rule.path.rstrip('/')}/")
+        for rule in made
     )
 
 
@@ -93,8 +93,8 @@ def test_walls_allow_what_the_rules_do_of_what_is_there_and_nothing_that_they_de
     listed: list[FileRule], default: Action, tree: Tree, later: str
 ) -> None:
     files = files_of(listed, default)
-    made = walls(files, tree)
-    for path in every(tree):  # of a folder, walls are about what is in it
+    made = sandbox_rules(files, tree)
+    for path in every(tree):  # of a folder, rules are about what is in it
         for operation in IN_A_FOLDER if listing(tree, path) is not None else Operation:
             assert held(files, made, operation, path) == allows(files, operation, path)
     if can_be(tree, later) and listing(tree, later) is None:
@@ -108,7 +108,7 @@ def test_what_a_folder_allows_by_any_name_it_allows_later(
     listed: list[FileRule], default: Action, tree: Tree
 ) -> None:
     files = files_of(listed, default)
-    made = walls(files, tree)
+    made = sandbox_rules(files, tree)
     for folder in ("", *(path for path in every(tree) if listing(tree, path) is not None)):
         for operation in set(Operation) - {Operation.CREATE, Operation.EXECUTE}:
             if files.holds_for_all(operation, folder):
@@ -122,7 +122,7 @@ def test_what_is_made_can_be_dealt_with(
     listed: list[FileRule], default: Action, tree: Tree
 ) -> None:
     files = files_of(listed, default)
-    made = walls(files, tree)
+    made = sandbox_rules(files, tree)
     for folder in (path for path in every(tree) if listing(tree, path) is not None):
         new = f"{folder}/new"
         if held(files, made, Operation.CREATE, new) and Operation.CREATE in files.restricted:
@@ -152,15 +152,15 @@ def test_a_denial_beneath_what_is_allowed_is_made_of_its_siblings() -> None:
         [rule("/home/me/.ssh/**", operations=[Operation.READ], action=Action.DENY)], Action.ALLOW
     )
     create, read = Operation.CREATE, Operation.READ
-    assert sorted(walls(files, tree)) == [
-        Wall("/home/me/.ssh", frozenset({create})),
-        Wall("/home/me/notes", frozenset({read})),
-        Wall("/home/me/work", frozenset({create, read})),
-        Wall("/usr", frozenset({create, read})),
+    assert sorted(sandbox_rules(files, tree)) == [
+        SandboxRule("/home/me/.ssh", frozenset({create})),
+        SandboxRule("/home/me/notes", frozenset({read})),
+        SandboxRule("/home/me/work", frozenset({create, read})),
+        SandboxRule("/usr", frozenset({create, read})),
     ]
 
 
-def test_what_is_allowed_everywhere_takes_no_wall() -> None:
+def test_what_is_allowed_everywhere_takes_no_sandbox_rule() -> None:
     denial = rule("/a", operations=[Operation.WRITE], action=Action.DENY)
     assert files_of([denial], Action.ALLOW).restricted == {
         Operation.WRITE,

@@ -165,11 +165,11 @@ def test_overrides_names_rules_that_exist(parse: Parse, problems: Problems) -> N
 def test_files_beneath_an_override_are_as_the_base_says(parse: Parse) -> None:
     files = FileRules.of(extended(parse, own("file_rules", "allow")))
     assert Operation.READ in files.restricted
-    walls = {each.path for each in files.walls({"/": [("secret", True), ("a", True)]}.get)}
-    assert walls == {"/a"}
+    opened = {each.path for each in files.sandbox_rules({"/": [("secret", True), ("a", True)]}.get)}
+    assert opened == {"/a"}
     names = {"/": [("secret", True)], "/secret": [("public", True), ("key", False)]}
-    walls = {each.path for each in files.walls(names.get)}
-    assert walls == {"/secret/public"}
+    opened = {each.path for each in files.sandbox_rules(names.get)}
+    assert opened == {"/secret/public"}
     rules = own("file_rules", "allow", "secret")
     assert FileRules.of(extended(parse, rules)).restricted == frozenset()
 
@@ -193,12 +193,12 @@ def test_the_kernel_gets_what_the_rules_decide(
         for at, (path, decision) in enumerate(found)
     ]
     files = FileRules(rules, Decision(Action.DENY, "", ""))
-    found = list(files.walls(lambda folder: TREE.get(folder, [])))
-    walls = [each.path for each in found if Operation.READ in each.operations]
+    found = list(files.sandbox_rules(lambda folder: TREE.get(folder, [])))
+    opened = [each.path for each in found if Operation.READ in each.operations]
     if Operation.READ not in files.restricted:
-        walls = ["/"]
+        opened = ["/"]
     for path in ("/a/b/c", "/a/x", "/b"):
-        is_open = any(f"{path}/".startswith(f"{wall.rstrip('/')}/") for wall in walls)
+        is_open = any(f"{path}/".startswith(f"{rule.rstrip('/')}/") for rule in opened)
         assert is_open is (files.decide(Operation.READ, path).action is Action.ALLOW), path
 
 

@@ -32,7 +32,7 @@ def _mediation(
     strict = engine(f"{rules}defaults: {{command: deny, signal: deny}}\n")
     facts = SimpleNamespace(
         environment=HostEnvironment({}, {}, ()),
-        walls=SimpleNamespace(files=None, domain=True),
+        sandbox=SimpleNamespace(files=None, domain=True),
         launched=SimpleNamespace(waits_through_signals=True),
         sigwrap_pids=frozenset(),
     )

@@ -10,7 +10,7 @@ import pytest
 
 from sigwrap.errors import StoreError
 from sigwrap.log.catalog import list_sessions, open_session
-from sigwrap.log.writer import FOLD_BATCH, SessionLog
+from sigwrap.log.writer import INDEX_BATCH, SessionLog
 from sigwrap.report.check.verify import Outcome, verify_session
 
 from .conftest import Recorder
@@ -19,8 +19,8 @@ from .conftest import Recorder
 def test_a_copy_is_a_log_of_its_own_and_the_session_goes_on(
     record: Recorder, tmp_path: Path
 ) -> None:
-    log = record(exits=3 * FOLD_BATCH)
-    log.fold(5)
+    log = record(exits=3 * INDEX_BATCH)
+    log.index_rows(5)
     head, seq = log.head, log.seq
     beats: list[None] = []
     path = log.copy(lambda: beats.append(None))
@@ -72,7 +72,7 @@ def test_on_a_full_disk_nothing_is_left_of_it_and_the_log_is_whole(small_disk: P
     log.append("session_started", 1, {"session_id": "s1", "keyed": False}, 1)
     for _ in range(150):
         log.append("process_exited", 1, {"comm": "x" * 700}, 1)
-    log.fold(1000)
+    log.index_rows(1000)
     filler = small_disk / "filler"
     free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
     filler.write_bytes(b"x" * (free - 40_000))

@@ -26,11 +26,11 @@ def test_what_a_killed_writer_acknowledged_is_in_the_log(tmp_path: Path, number:
     acks_before_kill = chance.randrange(1, 1_500)
     key = KEY if number % 4 == 0 else None
     comm = "x" * chance.choice((10, 3_000))
-    fold_at = chance.choice((1, 7, 256))
+    index_at = chance.choice((1, 7, 256))
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _append_until_killed(str(tmp_path), writing, key, comm, fold_at)
+        _append_until_killed(str(tmp_path), writing, key, comm, index_at)
     os.close(writing)
     acknowledged = _read_acks(reading, acks_before_kill)
     os.kill(pid, signal.SIGKILL)
@@ -53,7 +53,7 @@ def test_what_a_killed_writer_acknowledged_is_in_the_log(tmp_path: Path, number:
 
 
 def _append_until_killed(
-    store: str, ack_fd: int, key: bytes | None, comm: str, fold_at: int
+    store: str, ack_fd: int, key: bytes | None, comm: str, index_at: int
 ) -> None:
     try:
         log = SessionLog.create(store, "s1", key=key)
@@ -62,8 +62,8 @@ def _append_until_killed(
         while True:
             os.write(ack_fd, struct.pack("<q", log.seq))
             log.append("process_exited", 1, {"n": log.seq + 1, "comm": comm}, log.seq)
-            if log.pending >= fold_at:
-                log.fold()
+            if log.pending >= index_at:
+                log.index_rows()
                 log.checkpoint()
     finally:
         os._exit(1)

@@ -38,7 +38,7 @@ def assert_holds(log: SessionLog, events: int) -> None:
 def test_on_a_full_disk_an_event_is_refused_and_nothing_torn(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "FOLD_RETRY_NS", 0)
+    monkeypatch.setattr(writer, "INDEX_RETRY_NS", 0)
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 200_000)
     log = begin(str(small_disk))
@@ -47,12 +47,12 @@ def test_on_a_full_disk_an_event_is_refused_and_nothing_torn(
     recorded = log.seq
     with pytest.raises(StoreError):
         log.append("process_exited", 1, {"comm": "y" * 5_000}, 1)
-    assert log.fold() == recorded  # the database has no room either
+    assert log.index_rows() == recorded  # the database has no room either
     assert_holds(log, recorded)
 
     ballast.unlink()
     log.append("process_exited", 1, {"comm": "y" * 5_000}, 1)
-    log.fold()
+    log.index_rows()
     log.close()
     assert_holds(log, recorded + 1)
 

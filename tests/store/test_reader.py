@@ -22,10 +22,10 @@ def seqs(session: Session, after_seq: int = 0) -> list[int]:
     return [event.seq for event in session.events(after_seq)]
 
 
-@pytest.mark.parametrize("folded", [0, 1, 4, 6])
-def test_events_come_from_journal_and_database_alike(record: Recorder, folded: int) -> None:
+@pytest.mark.parametrize("indexed", [0, 1, 4, 6])
+def test_events_come_from_journal_and_database_alike(record: Recorder, indexed: int) -> None:
     log = record(exits=5)
-    log.fold(folded)
+    log.index_rows(indexed)
     session = Session("s1", log.path)
     assert seqs(session) == [1, 2, 3, 4, 5, 6]
     assert seqs(session, after_seq=4) == [5, 6]
@@ -68,7 +68,7 @@ def test_any_sqlite_client_reads_a_running_session_as_of_when_it_last_doubled(
     for appended, seen in ((0, 301), (300, 301), (1, 602)):
         for _ in range(appended):
             log.append("process_exited", 1, {}, 1)
-        log.fold(log.pending)
+        log.index_rows(log.pending)
         log.checkpoint()
         found = subprocess.run(
             [sys.executable, "-c", client, log.path, query],
@@ -113,7 +113,7 @@ def test_readers_see_every_row_while_the_writer_folds_and_ends(record: Recorder)
         while min(map(len, readings)) < 5 and not wrong:
             log.append("process_exited", 1, {"comm": "x" * 5_000}, 1)
             if log.pending >= 100:
-                log.fold()
+                log.index_rows()
                 log.checkpoint()
         log.close()
     finally:

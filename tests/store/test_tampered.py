@@ -83,7 +83,7 @@ def test_it_is_noticed_and_all_is_written_anew(
     log: SessionLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    log.fold(3)
+    log.index_rows(3)
     log.checkpoint()
     assert log.objection() == ""
     do, objection = DEEDS[deed]
@@ -357,10 +357,10 @@ def test_a_process_that_has_opened_the_database_in_time_writes_nothing_unseen(
     swaps = Swaps(lambda path: held.append(os.open(path, os.O_PATH)), 1)
     before_it_is_opened(monkeypatch, swaps)
     log = record(exits=5)
-    log.fold(3)
+    log.index_rows(3)
     with open(f"/proc/self/fd/{held[0]}", "r+b") as file:
         file.write(b"x" * 4096)
-    log.fold()
+    log.index_rows()
     with pytest.raises(StoreError, match=r"another program wrote to .*; its journal is complete"):
         log.close()
     os.close(held[0])

@@ -14,7 +14,7 @@ from sigwrap.errors import InternalError, StoreError
 from sigwrap.log import writer
 from sigwrap.log.codec import encode_payload
 from sigwrap.log.journal import writer_lives
-from sigwrap.log.writer import FOLD_BATCH, SessionLog
+from sigwrap.log.writer import INDEX_BATCH, SessionLog
 
 from .conftest import Recorder, journal_of, seqs_of
 
@@ -37,9 +37,9 @@ def test_an_appended_event_is_in_the_journal_before_append_returns(record: Recor
 
 def test_folding_moves_at_most_the_limit_into_the_database(record: Recorder) -> None:
     log = record(exits=9)
-    assert log.fold(4) == 6
+    assert log.index_rows(4) == 6
     assert rows_in_database(log) == 4
-    assert log.fold() == 0
+    assert log.index_rows() == 0
     assert rows_in_database(log) == 10
 
 
@@ -58,7 +58,7 @@ def test_the_folders_and_files_are_the_user_s_alone(tmp_path: Path) -> None:
     store = tmp_path / "new" / "store"
     log = SessionLog.create(str(store), "s1")
     log.append("process_exited", 1, {}, 1)
-    log.fold()
+    log.index_rows()
     modes = {
         path.name: stat.S_IMODE(path.stat().st_mode)
         for path in (store, store / "sessions", *(store / "sessions").iterdir())
@@ -70,16 +70,16 @@ def test_the_folders_and_files_are_the_user_s_alone(tmp_path: Path) -> None:
 def test_a_fold_is_wanted_for_many_rows_or_large_ones(
     record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = record(exits=FOLD_BATCH - 2)
-    wanted_before = log.wants_fold
+    log = record(exits=INDEX_BATCH - 2)
+    wanted_before = log.wants_indexing
     log.append("process_exited", 1, {}, 1)
-    assert (wanted_before, log.wants_fold) == (False, True)
-    log.fold()
+    assert (wanted_before, log.wants_indexing) == (False, True)
+    log.index_rows()
     size = len(encode_payload("process_exited", {"comm": "x"}))
     log.append("process_exited", 1, {"comm": "x"}, 1)
     for limit, wanted in ((size, True), (size + 1, False)):
-        monkeypatch.setattr(writer, "FOLD_BATCH_BYTES", limit)
-        assert log.wants_fold is wanted
+        monkeypatch.setattr(writer, "INDEX_BATCH_BYTES", limit)
+        assert log.wants_indexing is wanted
 
 
 def test_the_lock_says_whether_the_writer_lives_and_no_child_inherits_it(log: SessionLog) -> None:
@@ -107,7 +107,7 @@ def test_events_that_pile_up_are_refused_in_the_end(
     log = record(exits=3)
     with pytest.raises(StoreError, match="4 events wait"):
         log.append("process_exited", 1, {}, 1)
-    log.fold()
+    log.index_rows()
     assert log.append("process_exited", 1, {}, 1) == 5
 
 
@@ -115,17 +115,17 @@ def test_large_events_that_pile_up_are_refused_at_the_limit(
     record: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = record(exits=0)
-    log.fold()
+    log.index_rows()
     size = len(encode_payload("process_exited", {"comm": "x"}))
     monkeypatch.setattr(writer, "PENDING_LIMIT_BYTES", size + 1)
     log.append("process_exited", 1, {"comm": "x"}, 1)
     log.append("process_exited", 1, {"comm": "x"}, 1)
-    log.fold()
+    log.index_rows()
     monkeypatch.setattr(writer, "PENDING_LIMIT_BYTES", size)
     log.append("process_exited", 1, {"comm": "x"}, 1)
     with pytest.raises(StoreError, match="1 events wait"):
         log.append("process_exited", 1, {"comm": "x"}, 1)
-    log.fold()
+    log.index_rows()
     log.append("process_exited", 1, {"comm": "x"}, 1)
 
 
@@ -169,13 +169,13 @@ def test_a_copy_is_put_in_place_whenever_the_log_has_doubled(
     copied: list[int] = []
     monkeypatch.setattr(writer, "copy_file", lambda source, target: copied.append(log.seq))
     for _ in range(20):
-        log.fold()
+        log.index_rows()
         log.checkpoint()
         log.append("process_exited", 1, {}, 1)
     assert copied == [1, 2, 4, 8, 16]
     monkeypatch.setattr(writer, "COPIED_MEANWHILE_BYTES", 4096)
     log.append("process_exited", 1, {}, log.seq * 2)
-    log.fold()
+    log.index_rows()
     log._rows_in_place = 1
     log.checkpoint()
     assert len(copied) == 5

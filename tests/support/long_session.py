@@ -52,8 +52,8 @@ def make_long(store: Path, session_id: str, recorded: Sequence[Event], events: i
     counts: Counter[str] = Counter()
 
     def append(kind: str, pid: int, payload: Payload, time_ns: int) -> None:
-        if log.wants_fold:
-            log.fold()
+        if log.wants_indexing:
+            log.index_rows()
         log.append(kind, pid, payload, time_ns)
         counts[kind] += 1
 

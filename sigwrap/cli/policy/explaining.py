@@ -47,8 +47,8 @@ from sigwrap.policy.tools.explain import (
     explain_signal,
     explanation_text,
 )
+from sigwrap.session.sandbox import held_file_rules
 from sigwrap.session.settings import DEFAULT_POLICY
-from sigwrap.session.walls import held_file_rules
 from sigwrap.start import onefile
 from sigwrap.start.policy_files import SHIPPED
 from sigwrap.text import printable, shell_words

@@ -33,7 +33,7 @@ class NumberedFileRule(NamedTuple):
     decision: Decision
 
 
-class Wall(NamedTuple):
+class SandboxRule(NamedTuple):
     """Operations that are allowed beneath a folder, or on a file."""
 
     path: str
@@ -135,7 +135,7 @@ class FileRules:
         """
         return self._holds_for_all(operation, self._place(parts_of(folder)))
 
-    def walls(self, names_in: NamesIn) -> Iterator[Wall]:
+    def sandbox_rules(self, names_in: NamesIn) -> Iterator[SandboxRule]:
         """Yield the fewest sandbox rules that allow what the policy allows, and nothing more.
 
         In a folder of which only a part is allowed, each present name gets its own rule. A name
@@ -149,21 +149,21 @@ class FileRules:
                 said[Operation.CREATE] = None
             allowed = frozenset(each for each in operations if said[each])
             if allowed:
-                yield Wall(folder, allowed)
+                yield SandboxRule(folder, allowed)
             open_ = frozenset(each for each in operations if said[each] is None)
             for name, is_folder in (names_in(folder) or ()) if open_ else ():
                 path = f"{folder.rstrip('/')}/{name}"
                 if is_folder:
                     waiting.append((path, place.inside(name), open_))
                 else:
-                    yield from self._wall_of_file(path, place.inside(name), open_ - IN_A_FOLDER)
+                    yield from self._rule_of_file(path, place.inside(name), open_ - IN_A_FOLDER)
 
-    def _wall_of_file(
+    def _rule_of_file(
         self, path: str, place: _Place, operations: frozenset[Operation]
-    ) -> Iterator[Wall]:
+    ) -> Iterator[SandboxRule]:
         allowed = frozenset(each for each in operations if _lets(self._decision(each, place)))
         if allowed:
-            yield Wall(path, allowed)
+            yield SandboxRule(path, allowed)
 
     def _place(self, parts: Sequence[str]) -> _Place:
         place = self._root

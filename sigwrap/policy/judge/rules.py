@@ -1,4 +1,5 @@
-"""The policy as the engine reads it: checked, typed, variables filled in.
+"""The policy as the engine reads it: checked, typed, variables filled in; and its limits on the
+process tree.
 
 Named tuples take an eighth of the time of dataclasses, and sigwrap makes these at every start.
 """

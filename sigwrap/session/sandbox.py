@@ -13,7 +13,7 @@ from sigwrap.files.tree import Listing, TooManyNames, as_they_lie
 from sigwrap.kernel import descriptors, landlock, limits, procfs
 from sigwrap.machine import Capability
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.files import CGROUP_RULE, PARTED_RULE, FileRules, Wall
+from sigwrap.policy.judge.files import CGROUP_RULE, PARTED_RULE, FileRules, SandboxRule
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.policy.judge.rules import FileRule, Policy, default_of
 from sigwrap.policy.problems import Place
@@ -25,21 +25,23 @@ _GIVES_IT = "in a container, add --cap-add SYS_PTRACE; --best-effort runs withou
 _CHANGES = (Operation.WRITE, Operation.CREATE, Operation.DELETE)
 
 
-class FileWalls(NamedTuple):
+class FileSandbox(NamedTuple):
     """Sandbox rules: each restricted operation is allowed only where a rule permits it."""
 
     restricted: frozenset[Operation]
-    walls: tuple[Wall, ...]
+    allowed: tuple[SandboxRule, ...]
     by_policy: bool  # otherwise they only protect cgroups
     rules: FileRules | None = None  # as resolved on the disk, if the policy has them
 
 
-class Walls(NamedTuple):
+class Sandbox(NamedTuple):
+    """What the filter hands over, and what Landlock restricts."""
+
     unlogged_signals: frozenset[int]
     filtered: frozenset[Under]
     takes_descriptors: bool  # pidfd_getfd works; without it, stubs cannot record
     domain: bool  # Landlock's: it keeps signals in, and a process outside answers its requests
-    files: FileWalls | None  # None: no file operation is restricted
+    files: FileSandbox | None  # None: no file operation is restricted
     without: tuple[str, ...]  # missing protection, or features that the session lacks
     told: tuple[str, ...]  # to the user, about the policy's file_rules on this machine
 
@@ -61,7 +63,7 @@ class Walls(NamedTuple):
         return self.files.rules.decide(Operation.WRITE, path).action is Action.DENY
 
 
-def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
+def plan_sandbox(engine: Engine, *, goes_without: bool) -> Sandbox:
     """Plan the sandbox. Raises NoInterception for rules that cannot work, unless `goes_without`."""
     policy = engine.policy
     domain = landlock.is_available()
@@ -97,10 +99,11 @@ def walls_of(engine: Engine, *, goes_without: bool) -> Walls:
     files = None
     if held or (domain and not may_mount):
         rules = _file_rules(engine, mounts, held=held, by_policy=held)
-        files = FileWalls(rules.restricted, _walls(policy, rules), held, rules if held else None)
+        allowed = _sandbox_rules(policy, rules)
+        files = FileSandbox(rules.restricted, allowed, held, rules if held else None)
         if held and (why := _parted_here(rules)):
             told.append(f"{policy.name}: {printable(why)}")
-    return Walls(
+    return Sandbox(
         unlogged_signals=noise(engine, domain=domain),
         filtered=filtered,
         takes_descriptors=takes,
@@ -156,9 +159,9 @@ def _file_rules(
     return FileRules(rules, default)
 
 
-def _walls(policy: Policy, rules: FileRules) -> tuple[Wall, ...]:
+def _sandbox_rules(policy: Policy, rules: FileRules) -> tuple[SandboxRule, ...]:
     try:
-        return tuple(rules.walls(Listing().names_in))
+        return tuple(rules.sandbox_rules(Listing().names_in))
     except TooManyNames as too_many:
         message = f"too many names beside the paths that the file_rules of {policy.name} deny"
         hint = f"deny all of {too_many.folder}, or nothing in it"
