@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from sigwrap.bare import NamedTuple
 from sigwrap.exec.asked import Asked, OurMounts
 from sigwrap.kernel.file_state import Inode, State, magic_of
-from sigwrap.kernel.paths import SERVED, Caller, MayWait, OurView, open_known, our_view, path_of
+from sigwrap.kernel.paths import SERVED, Caller, OurView, WouldBlock, open_known, our_view, path_of
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS, may_be_the_systems
@@ -61,11 +61,11 @@ class Search:
         self._until_s = time.monotonic() + _SECONDS
 
     def find(self, word: bytes) -> tuple[int, State, bytes] | None:
-        """Return an O_PATH descriptor, its state and its path. Raises MayWait if it takes long."""
+        """Return an O_PATH descriptor, its state and its path. Raises WouldBlock."""
         for folder in [b""] if b"/" in word else self._path():
             self._left -= 1
             if self._left < 0 or time.monotonic() > self._until_s:
-                raise MayWait(_TOO_LONG)
+                raise WouldBlock(_TOO_LONG)
             path = os.path.join(folder, word)
             try:
                 fd = self._caller.open(path)
@@ -145,7 +145,7 @@ class SystemCommands:
         self, caller: Caller, fd: int, state: State, called: bytes, *, elsewhere: bool
     ) -> str:
         """Return the command that the file of `fd`, found by the path `called`, shadows, or "".
-        Raises MayWait."""
+        Raises WouldBlock."""
         path = os.fsdecode(called)
         if not path.startswith("/"):
             path = f"{_folder_of(caller, elsewhere=elsewhere)}/{path.removeprefix('./')}"
@@ -225,12 +225,12 @@ class SystemCommands:
     def _inode_of(self, folder: str) -> Inode | None:
         try:
             return _state_at(f"{folder}/", _ourselves(self._view, may_wait=False)).inode
-        except (MayWait, OSError):
+        except (WouldBlock, OSError):
             return None
 
 
 def _system_commands(name: str, us: Caller) -> dict[str, Inode]:
-    """Return the paths of the system's commands of this name, and their files. Raises MayWait."""
+    """Return the paths and files of the system's commands of this name. Raises WouldBlock."""
     found: dict[str, Inode] = {}
     for folder in COMMAND_FOLDERS:
         path = f"{folder}/{name}"
@@ -282,7 +282,7 @@ def _is_in_the_systems(
     if not caller.shares_our_root:
         return True  # a container's own system; the event says that it is elsewhere
     if not caller.may_wait and not caller.is_local(state):
-        raise MayWait(SERVED)
+        raise WouldBlock(SERVED)
     if elsewhere:  # something is mounted there: the folder says nothing, but its file may
         return caller.is_plain(fd, state) and is_roots_own(fd)
     return in_a_system_folder(path)
@@ -337,7 +337,7 @@ class NamedFiles:
             self._add(os.path.realpath(path), path.rpartition("/")[2])
 
     def originals(self, state: State, program: Program, *, may_wait: bool) -> list[Program]:
-        """Return as what else `program` counts, whose file has this state. Raises MayWait."""
+        """Return as what else `program` counts, whose file has this state. Raises WouldBlock."""
         if self.is_original(state, program.path):
             return []
         original = self._originals[state.inode]

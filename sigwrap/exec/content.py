@@ -16,7 +16,7 @@ from sigwrap.bare import NamedTuple
 from sigwrap.bare.digests import sha256
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import State
-from sigwrap.kernel.paths import MayWait
+from sigwrap.kernel.paths import WouldBlock
 from sigwrap.machine import IS_AARCH64
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
@@ -76,7 +76,7 @@ def reopen(fd: int, *, may_wait: bool = False) -> int:
 
 
 def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
-    """Return how the file begins; None if sigwrap may not read it. Raises MayWait.
+    """Return how the file begins; None if sigwrap may not read it. Raises WouldBlock.
 
     A write through a mapping does not change the state: then the kernel loads another image, which
     the exec stop notices.
@@ -89,7 +89,7 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
     except PermissionError:
         return None
     except BlockingIOError as leased:
-        raise MayWait(LEASED) from leased
+        raise WouldBlock(LEASED) from leased
     try:
         found = os.read(readable, _HEADER_BYTES)
     finally:

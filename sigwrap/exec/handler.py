@@ -81,7 +81,7 @@ def look(
 ) -> Looked:
     """Look at what an exec asks for, and what that would run.
 
-    Raises MayWait, unless it may wait, in a worker.
+    Raises WouldBlock, unless it may wait, in a worker.
     """
     tid = notification.tid
     try:
@@ -240,7 +240,7 @@ class Execs:
     # Facts
 
     def look(self, request: Request, *, may_wait: bool) -> Looked:
-        """Look at the caller's exec. Raises MayWait."""
+        """Look at the caller's exec. Raises WouldBlock."""
         process, syscall = request.process, request.syscall
         return look(request.notification, process, syscall, self.ours, may_wait=may_wait)
 

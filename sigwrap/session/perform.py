@@ -22,7 +22,7 @@ from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple, Protocol
 from sigwrap.errors import InternalError
 from sigwrap.events import EVENT_TYPES
 from sigwrap.kernel import signals, terminals
-from sigwrap.kernel.paths import MayWait
+from sigwrap.kernel.paths import WouldBlock
 from sigwrap.kernel.ptrace import ERESTARTNOINTR
 from sigwrap.kernel.seccomp import ListenerBroken, Notification
 from sigwrap.machine import Interception
@@ -88,7 +88,7 @@ class CallHandler(Protocol):
     """The handler of a family of calls (exec/handler.py …): it collects the facts for Look."""
 
     def look(self, request: Request, *, may_wait: bool) -> Any:
-        """Read what the call asks for. Raises MayWait, unless it may wait: then in a worker."""
+        """Read what the call asks for. Raises WouldBlock, unless it may wait: then in a worker."""
 
     def facts(self, request: Request, seen: Any) -> object:
         """Return the reply to Look, in the loop."""
@@ -328,7 +328,7 @@ class Performer:
         request.started_ns = time.perf_counter_ns()
         try:
             seen = handler.look(request, may_wait=False)
-        except MayWait as too_long:
+        except WouldBlock as too_long:
             why = str(too_long)
         else:
             return handler.facts(request, seen)
@@ -337,7 +337,7 @@ class Performer:
             match outcome:
                 case Done(value=value):
                     return handler.facts(request, value)
-                case Raised(error=MayWait() as too_much):
+                case Raised(error=WouldBlock() as too_much):
                     return handler.stalled(request, str(too_much))
                 case Raised(error=error):
                     raise error
