@@ -147,6 +147,8 @@ class Replacements:
                 why = os.strerror(failure.errno or errno.EIO)
                 return Unpreparable(f"its input and output can't be recorded: {why}")
             held.variables = expected.variables
+            # A child of the stub's caller from before could pass some, and read a secret so.
+            held.sets_environment = True
             held.at_exec_stop = held.recording.command_runs
             argv = tuple(map(os.fsdecode, expected.argv))
             held.name = argv[0]
@@ -159,10 +161,13 @@ class Replacements:
     ) -> _Found:
         """Find a replacement along sigwrap's own PATH. Raises WouldBlock and _Impossible.
 
-        The caller can change its own PATH, and its mounts, which the call uses as well.
+        The caller can change its own PATH, its directory, which a relative entry of PATH means, and
+        its mounts, which the call uses as well.
         """
-        word = os.fsencode(command)
-        folders = [b""] if b"/" in word else os.environb.get(b"PATH", DEFAULT_PATH).split(b":")
+        word, path = os.fsencode(command), os.environb.get(b"PATH", DEFAULT_PATH)
+        folders = [folder for folder in path.split(b":") if folder.startswith(b"/")]
+        if b"/" in word:
+            folders = [b""]
         try:
             pid, view = request.process.pid, self._ours.view
             caller = Caller(request.tid, pid, view, may_wait=may_wait)

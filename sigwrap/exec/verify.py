@@ -28,7 +28,7 @@ from sigwrap.kernel.file_state import place_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.process import keep_from_core
 from sigwrap.kernel.ptrace import Gone, NotTraceable
-from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image
+from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, objection_to
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.session.effects import (
     KernelRefused,
@@ -217,9 +217,10 @@ class Tracer:
         """Release the process, or kill it because of `problem`."""
         held: ExecHoldings = tracee.request.holdings
         if not problem and held.holds_secret:
-            problem = keep_from_core(pid)
-        if not problem and held.variables:
-            problem = _set_environment(pid, held.variables)
+            # Another thread can have installed a filter since the exec was prepared.
+            problem = objection_to(pid) or keep_from_core(pid)
+        if not problem and (held.variables or held.sets_environment):
+            problem = _set_environment(pid, held.variables, is_whole=held.sets_environment)
         if not problem and held.at_exec_stop is not None:
             problem = held.at_exec_stop(pid)
         if not problem:
@@ -274,9 +275,9 @@ def _interrupt(tracee: Tracee) -> None:
         pass  # wait reports its end
 
 
-def _set_environment(pid: int, variables: Variables) -> str:
+def _set_environment(pid: int, variables: Variables, *, is_whole: bool) -> str:
     try:
-        add_to_new_image(pid, variables)
+        add_to_new_image(pid, variables, keeps_others=not is_whole)
     except (OSError, KernelError, Unreadable) as failure:
         return f"its environment could not be set: {failure}"
     return ""

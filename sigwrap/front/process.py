@@ -354,7 +354,7 @@ class _FrontProcess(ParentOfOne):
             if isinstance(message, CommandStarted):
                 self._command_pid = message.pid
             elif isinstance(message, Forget):
-                names = message.names or tuple(procfs.environment())
+                names = message.names or tuple(os.environb)
                 memory.forget(names)
                 if self._notifier is not None:
                     self._notifier.forget(names)

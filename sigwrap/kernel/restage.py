@@ -282,8 +282,11 @@ def objection_to(tid: int) -> str:
     return ""
 
 
-def add_to_new_image(pid: int, variables: Variables) -> None:
-    """Add them at the exec stop. Raises OSError, Unreadable or KernelError."""
+def add_to_new_image(pid: int, variables: Variables, *, keeps_others: bool) -> None:
+    """Add them at the exec stop. Raises OSError, Unreadable or KernelError.
+
+    `keeps_others`: the image also keeps the variables that its exec has passed.
+    """
     registers = ptrace.registers(pid)
     word_size = 4 if LAYOUT.is_narrow(registers) else 8
     stack_at = registers[LAYOUT.stack]
@@ -295,7 +298,7 @@ def add_to_new_image(pid: int, variables: Variables) -> None:
         kept = [
             pointer
             for pointer in words[environment_at:end]
-            if memory.string(pointer)[0].partition(b"=")[0] not in names
+            if keeps_others and memory.string(pointer)[0].partition(b"=")[0] not in names
         ]
     text = b"".join(name + b"=" + value + b"\0" for name, value in variables)
     text_at = (stack_at - len(text)) & -_ALIGNMENT

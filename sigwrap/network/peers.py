@@ -33,6 +33,7 @@ _LOOKUP_WITHIN_S = 5.0
 _KEPT_S = 600.0
 _MOST_NUMBERS = 10_000
 _MOST_CONNECTIONS = 1000
+_MOST_SERVERS = 10_000
 
 
 class HostNames:
@@ -130,12 +131,11 @@ class Listeners:
         peer.we_connect_for(self._caller_of)
 
     def note_server(self, fd: int) -> None:
-        """Note a server of the session, which may end as soon as a client has connected. The kernel
-        names a child of the supervisor for it, which called listen(2) in its place and has ended
-        since."""
-        pid, _uid = duplicate.listener(fd)
+        """Note a server of the session, which a connection shows even if the server has closed its
+        socket since, or is in another network namespace."""
+        pid, _uid = duplicate.listener(fd)  # the child that called listen(2), which has ended
         self._listened_for[pid] = None
-        if len(self._listened_for) > _MOST_NUMBERS:
+        if len(self._listened_for) > _MOST_SERVERS:
             del self._listened_for[next(iter(self._listened_for))]
 
     def connects(self, looked: SocketFacts, caller: Process) -> None:

@@ -109,12 +109,16 @@ def concrete(address: bytes, kind: Kind) -> bytes:
 
 
 def _name(path: bytes) -> str:
-    """Return a path, or `@` and a name without a file; empty if the kernel chooses a name."""
+    """Return a path, or `@` and a name without a file; empty if the kernel chooses a name.
+
+    A path never begins with `@`: that could be the name of another process's socket.
+    """
     if not path:
         return ""
     if path[0] == 0:
         return f"@{os.fsdecode(path[1:])}"
-    return os.fsdecode(path.partition(b"\0")[0])
+    found = os.fsdecode(path.partition(b"\0")[0])
+    return f"./{found}" if found.startswith("@") else found
 
 
 def unix_path(address: bytes) -> bytes:

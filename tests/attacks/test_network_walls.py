@@ -154,6 +154,24 @@ def test_a_server_of_another_type_makes_no_name_the_sessions_own(as_user: Sigwra
     assert done.stdout == b"0 13\n", done.stderr
 
 
+def test_a_file_makes_no_abstract_name_the_sessions_own(as_user: Sigwrap) -> None:
+    """A relative path can have the letters of an abstract name."""
+    name = f"/tmp/.X11-unix/X{os.getpid()}"
+    rule = '{name: x, destinations: ["unix:x11"], decision: deny}'
+    as_user.policy = policy(as_user.folder, " []", f"network_rules: [{rule}]")
+    script = (
+        "import os, socket\n"
+        "os.makedirs('@/tmp/.X11-unix')\n"
+        "own = socket.socket(socket.AF_UNIX)\n"
+        f"own.bind('@{name}'); own.listen()\n"
+        "def reach(name): return socket.socket(socket.AF_UNIX).connect_ex(name)\n"
+        f"print(reach('@{name}'), reach('\\0{name}'))\n"
+    )
+    with _listening(f"\0{name}"):
+        done = as_user.run("--", *PYTHON, "-c", script)
+    assert done.stdout == b"0 13\n", done.stderr
+
+
 def test_what_is_kept_is_known_among_many_names(as_user: Sigwrap) -> None:
     """Also where it gets another one."""
     folder = as_user.folder / "many"

@@ -18,6 +18,7 @@ from sigwrap.record.frames import Kind, frame
 from tests.support.harness import PYTHON, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import Roles, tree
+from tests.support.programs import script
 from tests.support.recording import RECORDED, TOKEN, prepared, ready, stored
 from tests.support.waiting import PATIENCE_S, Watch, reader
 
@@ -61,6 +62,31 @@ def test_a_value_that_the_host_lacks_is_a_denial(as_user: Sigwrap) -> None:
     done = as_user.run(*not_recorded(as_user), "sh", "-c", "./tool; echo $?")
     assert done.stdout == b"126\n"
     assert b"no THE_TOKEN" in done.stderr
+
+
+def test_a_child_from_before_the_stub_passes_no_variable(as_user: Sigwrap, programs: Path) -> None:
+    """Such as LD_PRELOAD, whose library would read the token."""
+    seen, replacement = as_user.folder / "seen", as_user.folder / "real-tool"
+    line = prepared(as_user, f"#!/bin/sh\necho length ${{#TOKEN}} evil $EVIL >>{seen}\n")
+    program = str(programs / "takes_the_childs_place.py")
+    as_user.run(*line, *PYTHON, program, "./tool", str(replacement))
+    said = seen.read_text().splitlines() if seen.exists() else []  # it may end before
+    assert f"length {len(TOKEN)} evil 1" not in said
+
+
+@pytest.mark.parametrize("entry", ["", ".", "here"])
+def test_no_program_of_the_callers_directory_gets_the_token(as_user: Sigwrap, entry: str) -> None:
+    """A relative entry of sigwrap's own PATH means another folder for each caller."""
+    line = prepared(as_user, "")
+    rules = RECORDED.replace("%(folder)s/real-tool", "real-tool").replace("record: true", "")
+    policy(as_user.folder, rules.replace("stub, ,", "stub,"))
+    as_user.env["PATH"] = f"{entry}:{as_user.env['PATH']}"
+    (as_user.folder / "here").mkdir()
+    for folder in (as_user.folder, as_user.folder / "here"):
+        script(folder, "real-tool", "#!/bin/sh\necho $TOKEN\n")
+    done = as_user.run(*line, "./tool")
+    assert (done.returncode, done.stdout) == (126, b"")
+    assert b"its replacement can't be run: real-tool" in done.stderr
 
 
 def _socket_of(stub: int) -> socket.socket:
@@ -225,6 +251,15 @@ def test_it_leaves_no_core_and_has_no_filter_of_the_callers(
     assert done.stdout == NO_CORE + b"126\n"
     (event,) = as_user.sealed_events("exec_denied")
     assert "seccomp filter of its own" in event.payload["reason"]
+
+
+def test_no_filter_comes_while_the_exec_is_prepared(as_user: Sigwrap, programs: Path) -> None:
+    """Another thread can give the caller one at any time."""
+    prepared(as_user, "#!/bin/sh\nexec grep Seccomp_filters /proc/self/status\n")
+    program = str(programs / "puts_a_filter_late.py")
+    done = as_user.run(*not_recorded(as_user), *PYTHON, program, "./tool")
+    natively = as_user.run(*not_recorded(as_user), "./tool").stdout
+    assert set(done.stdout.splitlines(keepends=True)) <= {natively}
 
 
 def test_without_a_secret_limit_and_filter_are_the_callers(

@@ -44,6 +44,7 @@ def test_it_stands_for() -> None:
         (inet6("::ffff:0.0.0.0"), TCP6, "127.0.0.1:80"),
         (unix(b"/run/x\0rest"), UNIX, "unix:/run/x"),
         (unix(b"relative"), UNIX, "unix:relative"),
+        (unix(b"@name"), UNIX, "unix:./@name"),
         (unix(b"\0name\0more"), UNIX, "unix:@name\0more"),
         (unix(b""), UNIX, "unix:unnamed"),
     ]:

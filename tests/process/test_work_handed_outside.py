@@ -76,3 +76,25 @@ def test_it_is_told_of_who_is_handed_work_outside(
         "query", "--json", "select peer_pid, sum(count) as n from outside group by peer_pid"
     )
     assert json.loads(rows.stdout) == [{"peer_pid": server.pid, "n": 9}]
+
+
+def test_a_server_of_the_session_that_closes_its_socket_at_once_is_not_outside(
+    as_user: Sigwrap,
+) -> None:
+    """The connection is made then, but the listening socket is gone."""
+    script = (
+        "import os, socket\n"
+        "for number in range(20):\n"
+        "    server = socket.socket(socket.AF_UNIX)\n"
+        "    server.bind(f'own.{number}'); server.listen()\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        server.close()\n"
+        "        socket.socket(socket.AF_UNIX).connect(f'own.{number}')\n"
+        "        os._exit(0)\n"
+        "    server.accept(); server.close()\n"
+        "    assert os.waitpid(child, 0)[1] == 0\n"
+    )
+    assert as_user.run("--", *PYTHON, "-c", script).returncode == 0
+    events = as_user.sealed_events("connection_allowed", "work_handed_outside")
+    assert {each.type for each in events} == {"connection_allowed"}

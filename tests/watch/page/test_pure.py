@@ -70,7 +70,7 @@ def test_another_reader_finds_the_same_in_a_head_that_passes(pieces: list[bytes]
     others = http.client.parse_headers(io.BytesIO(head.partition(b"\r\n")[2]))
     assert {name.lower() for name in others} == set(request.fields)
     assert len(others) == head.count(b"\r\n") - 2
-    assert [others["host"].strip()] == [request.fields["host"]]
+    assert others["host"].strip(" \t") == request.fields["host"]
     assert others.get_all("content-length", [str(length)]) == [str(length)]
     assert "transfer-encoding" not in others
 
