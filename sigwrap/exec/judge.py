@@ -53,6 +53,7 @@ from sigwrap.session.effects import (
     EndRun,
     Escalation,
     ExecOutcome,
+    ExecTurn,
     Fail,
     Held,
     Hold,
@@ -75,7 +76,6 @@ from sigwrap.session.effects import (
     Tampered,
     Tell,
     TellWatchers,
-    Turn,
     Unpreparable,
     Unrecorded,
     VerifyThenContinue,
@@ -132,7 +132,7 @@ class ExecMediator:
                 yield Fail(facts.errno, Unrecorded.NOTHING_HAPPENS)
 
     def _look(self) -> Generator[Effect, Any, ExecFacts | Unseen | WouldFail]:
-        yield Turn()
+        yield ExecTurn()
         facts: ExecFacts | Unseen | WouldFail = yield Look()
         if self._names_digests and isinstance(facts, ExecFacts) and not (yield TakeDigests()):
             return stalled(facts.process, facts.syscall, _DIGEST_TAKES_LONG)
@@ -508,7 +508,7 @@ def _hold() -> Generator[Effect, Any, Held | CannotHold]:
     """Hold the caller. Other execs of its process may have come first since it was judged."""
     held: Held | CannotHold = Held.AGAIN
     while held is Held.AGAIN:
-        yield Turn()
+        yield ExecTurn()
         held = yield Hold()
     return held
 

@@ -78,7 +78,7 @@ class RepeatedExecs:
         self._processes = session.processes
         self._expected = mediation.recordings.expected
         self._tracer = execs.tracer
-        self._turns = session.turns
+        self._turns = session.exec_turns
         self._watchers = session.watchers
         self._ours = execs.ours
         self._loop = session.loop

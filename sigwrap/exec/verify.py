@@ -68,7 +68,7 @@ class Tracer:
         self._performer = mediation.performer
         self._processes = session.processes
         self._pool = session.pool
-        self._turns = session.turns
+        self._turns = session.exec_turns
         self._restarts = mediation.restarts
         self._waits_through_signals = session.facts.launched.waits_through_signals
         self._by_tid: dict[int, Tracee] = {}

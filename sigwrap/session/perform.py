@@ -33,6 +33,7 @@ from sigwrap.session.effects import (
     ContinueToChildren,
     Effect,
     EndRun,
+    ExecTurn,
     Fail,
     Logged,
     Look,
@@ -48,7 +49,6 @@ from sigwrap.session.effects import (
     Succeed,
     TakeDigests,
     Tell,
-    Turn,
     Unrecorded,
     WouldWait,
     refuse,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 _LOOK_AFTER_CALLERS_S = 1.0
 _WRITTEN_WITHIN_S = 0.005
 _LINE_DEADLINE_S = 1.0
-_GATHER_FACTS = frozenset({Turn, Look, TakeDigests})
+_GATHER_FACTS = frozenset({ExecTurn, Look, TakeDigests})
 _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us" in kind.fields)
 
 # What may be done for which reason without an event.
@@ -178,7 +178,7 @@ class Performer:
             Succeed: self._succeed,
             Ask: self._ask,
             WouldWait: self._would_wait,
-            Turn: session.turns.wait,
+            ExecTurn: session.exec_turns.wait,
             Look: self._look,
             Tell: self._tell,
             EndRun: self._on_end_run,

@@ -22,6 +22,7 @@ from sigwrap.policy.language.parse import parse_policy
 from sigwrap.session.effects import (
     Continue,
     Effect,
+    ExecTurn,
     Fail,
     Held,
     Hold,
@@ -38,7 +39,6 @@ from sigwrap.session.effects import (
     Steps,
     Succeed,
     Tell,
-    Turn,
     Unrecorded,
     VerifyThenContinue,
     Whereabouts,
@@ -105,10 +105,10 @@ class Transcript:
 
     def looks(self, reply: object) -> Transcript:
         """Once it is its turn."""
-        return self.yields(Turn(), Look(), reply=reply)
+        return self.yields(ExecTurn(), Look(), reply=reply)
 
     def holds(self, reply: object = Held.YES) -> Transcript:
-        return self.yields(Turn(), Hold(), reply=reply)
+        return self.yields(ExecTurn(), Hold(), reply=reply)
 
     def runs(self) -> None:
         """What was asked for, verified."""
