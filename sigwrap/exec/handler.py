@@ -1,4 +1,4 @@
-"""Gather the facts of an exec for its mediator, and carry out the mediator's effects."""
+"""Gather the facts of an exec for its mediator, and carry out the effects of execs alone."""
 
 from __future__ import annotations
 
@@ -64,6 +64,8 @@ _THREADS = "the caller is traced and has other threads"
 
 
 class ExecLookup(NamedTuple):
+    """What an exec asks for, and what that would run."""
+
     asked: Asked
     executable: Executable  # holds descriptors, and has to be closed
 
@@ -181,6 +183,8 @@ def _let_mount() -> Steps:
 
 
 class Execs:
+    """The handler of execs."""
+
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._session = session
         self._refused = mediation.refused

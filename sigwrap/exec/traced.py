@@ -109,6 +109,8 @@ class _Exec:
 
 
 class TracedExecs:
+    """Execs of callers that a process of the session traces, so that sigwrap cannot."""
+
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._performer = mediation.performer
         self._loop = session.loop

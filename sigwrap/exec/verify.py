@@ -63,6 +63,8 @@ class Tracee:
 
 
 class Tracer:
+    """Traces the callers of execs: the supervisor as a tracer."""
+
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._mediation = mediation
         self._performer = mediation.performer

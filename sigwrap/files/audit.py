@@ -86,6 +86,8 @@ class _Place(NamedTuple):
 
 
 class Files:
+    """The handler of audited calls."""
+
     def __init__(self, session: Session, mediation: Mediation) -> None:
         policy = session.policy
         default = default_of(policy, "file", policy.default_file)
