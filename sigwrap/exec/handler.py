@@ -34,7 +34,6 @@ from sigwrap.session.effects import (
     ContinueWatched,
     Held,
     Hold,
-    Image,
     Ran,
     ReadContent,
     ReadEnvironment,
@@ -46,6 +45,7 @@ from sigwrap.session.effects import (
     Unrecorded,
     VerifyThenContinue,
     Whereabouts,
+    WhichImage,
 )
 from sigwrap.session.lineage import Process, WouldFail, cut_words
 from sigwrap.session.loop import Done, Outcome
@@ -356,7 +356,7 @@ class Execs:
         held: ExecHoldings = request.holdings
         tracee = held.tracee
         assert tracee is not None, "held before"
-        judged = held.executable if effect.image is Image.ASKED else held.replacement
+        judged = held.executable if effect.image is WhichImage.ASKED else held.replacement
         assert judged is not None, "judged before"
         tracee.judged = judged
         is_asked = judged is held.executable

@@ -57,7 +57,6 @@ from sigwrap.session.effects import (
     Fail,
     Held,
     Hold,
-    Image,
     Judgement,
     KernelRefused,
     LoadedOther,
@@ -79,6 +78,7 @@ from sigwrap.session.effects import (
     Unpreparable,
     Unrecorded,
     VerifyThenContinue,
+    WhichImage,
     WouldWait,
 )
 from sigwrap.session.lineage import Process, WouldFail
@@ -93,7 +93,7 @@ _DIGEST_TAKES_LONG = "computing the digest of such a large file takes too long"
 _NO_APPROVAL_UNREADABLE = (
     "it needs approval, and sigwrap may not read its caller: it could not verify the program"
 )
-_ASKED, _REPLACED = VerifyThenContinue(Image.ASKED), VerifyThenContinue(Image.REPLACEMENT)
+_ASKED, _REPLACED = VerifyThenContinue(WhichImage.ASKED), VerifyThenContinue(WhichImage.REPLACEMENT)
 _STUB_COMMAND = "the command that its stub runs"
 _SCRIPTS_KEPT = 256
 

@@ -254,7 +254,7 @@ class CannotHold(NamedTuple):
     may_run: bool = True
 
 
-class Image(Enum):
+class WhichImage(Enum):
     ASKED = "what the caller asked for"
     REPLACEMENT = "what was prepared in its place"
 
@@ -263,7 +263,7 @@ class VerifyThenContinue(NamedTuple):
     """Let the exec go on, and compare what the kernel loads before it runs. Must follow Hold.
     Reply: ExecOutcome."""
 
-    image: Image
+    image: WhichImage
 
 
 class Ran(NamedTuple):

@@ -26,7 +26,6 @@ from sigwrap.session.effects import (
     Fail,
     Held,
     Hold,
-    Image,
     LetGo,
     Logged,
     Look,
@@ -42,6 +41,7 @@ from sigwrap.session.effects import (
     Unrecorded,
     VerifyThenContinue,
     Whereabouts,
+    WhichImage,
 )
 from sigwrap.session.lineage import Process, WouldFail
 from sigwrap.signal.facts import How, SignalFacts
@@ -112,7 +112,7 @@ class Transcript:
 
     def runs(self) -> None:
         """What was asked for, verified."""
-        self.yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+        self.yields(VerifyThenContinue(WhichImage.ASKED), reply=Ran()).ends()
 
     def goes_on(self, unrecorded: Unrecorded | None = None) -> None:
         self.yields(Continue(unrecorded)).ends()
