@@ -20,6 +20,7 @@ from collections.abc import Mapping
 
 from sigwrap.bare import NamedTuple
 from sigwrap.exec.asked import Asked, OurMounts
+from sigwrap.exec.content import USUAL_LOADERS
 from sigwrap.kernel.file_state import Inode, State, magic_of
 from sigwrap.kernel.paths import SERVED, Caller, OurView, WouldBlock, open_known, our_view, path_of
 from sigwrap.policy.judge.globs import Named
@@ -290,26 +291,7 @@ def _is_in_the_systems(
 
 # The files that rules name, as sigwrap itself finds them, whatever a caller shows it.
 
-# The loaders of the C libraries run another program without an exec.
-_LOADERS = (
-    *("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux.so.2", "/lib/ld-linux-aarch64.so.1"),
-    *("/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-i386.so.1", "/lib/ld-musl-aarch64.so.1"),
-)
 _SETTLED_S = 1  # a file that changed so shortly before the run may have changed in it
-
-
-class HostView:
-    """What sigwrap itself sees, to compare with what a caller sees: files, mounts, commands."""
-
-    __slots__ = ("commands", "mounts", "named_files", "variables", "view")
-
-    def __init__(self, variables: Mapping[str, bytes], named: Named, path: bytes = b"") -> None:
-        """`variables`: the user's own, all of which the session was given. `path`: the PATH."""
-        self.variables = variables
-        self.view = our_view()
-        self.mounts = OurMounts(self.view.root)
-        self.commands = SystemCommands(self.view, os.fsdecode(path))
-        self.named_files = NamedFiles(named, os.fsdecode(path), self.view)
 
 
 class _Original(NamedTuple):
@@ -333,7 +315,7 @@ class NamedFiles:
         for folder in dict.fromkeys((*search_path.split(":"), *COMMAND_FOLDERS)):
             if folder.startswith("/"):
                 self._look_through(folder, named, us)
-        for path in filter(os.path.exists, (*named.paths, *_LOADERS)):
+        for path in filter(os.path.exists, (*named.paths, *map(os.fsdecode, USUAL_LOADERS))):
             self._add(os.path.realpath(path), path.rpartition("/")[2])
 
     def originals(self, state: State, program: Program, *, may_wait: bool) -> list[Program]:
@@ -426,3 +408,20 @@ class NamedFiles:
 def _identity_of(us: Caller, fd: int) -> _Folder:
     state = us.known_state(fd)
     return _Folder(state.inode, state.mount)
+
+
+# Sigwrap's own view, to compare with a caller's.
+
+
+class HostView:
+    """The files, mounts and commands that sigwrap itself sees, for all execs of a session."""
+
+    __slots__ = ("commands", "mounts", "named_files", "variables", "view")
+
+    def __init__(self, variables: Mapping[str, bytes], named: Named, path: bytes = b"") -> None:
+        """`variables`: the user's own, all of which the session was given. `path`: the PATH."""
+        self.variables = variables
+        self.view = our_view()
+        self.mounts = OurMounts(self.view.root)
+        self.commands = SystemCommands(self.view, os.fsdecode(path))
+        self.named_files = NamedFiles(named, os.fsdecode(path), self.view)

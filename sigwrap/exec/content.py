@@ -33,16 +33,11 @@ MAX_INTERPRETERS = 5  # the kernel refuses a sixth with ELOOP
 _BLANKS = b" \t"
 
 ELF_MAGIC = b"\x7fELF"
-# The loaders of the C libraries: only root can replace them.
-USUAL_LOADERS = frozenset(
-    {
-        b"/lib64/ld-linux-x86-64.so.2",
-        b"/lib/ld-linux.so.2",
-        b"/lib/ld-musl-x86_64.so.1",
-        b"/lib/ld-musl-i386.so.1",
-        b"/lib/ld-linux-aarch64.so.1",
-        b"/lib/ld-musl-aarch64.so.1",
-    }
+# The loaders of the C libraries, which also run another program without an exec. Only root can
+# replace them.
+USUAL_LOADERS = (
+    *(b"/lib64/ld-linux-x86-64.so.2", b"/lib/ld-linux.so.2", b"/lib/ld-linux-aarch64.so.1"),
+    *(b"/lib/ld-musl-x86_64.so.1", b"/lib/ld-musl-i386.so.1", b"/lib/ld-musl-aarch64.so.1"),
 )
 _PT_INTERP = 3
 _PATH_MAX = 4096
