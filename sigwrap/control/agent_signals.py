@@ -60,7 +60,7 @@ class AgentSignals:
     def __init__(self, session: Session) -> None:
         self._session = session
         policy = session.policy
-        self._turns = session.turns
+        self._turns = session.exec_turns
         self._freezing = session.freezing
         self._recorder = session.recorder
         self._ending = session.ending

@@ -46,6 +46,8 @@ class _Pending(NamedTuple):
 
 
 class Forks:
+    """The handler of forks."""
+
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._performer = performer = mediation.performer
         self._restarts = mediation.restarts

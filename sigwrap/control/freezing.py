@@ -24,7 +24,7 @@ _REPORTED_AT = 4  # times in a row
 
 class Freezing:
     def __init__(self, session: Session) -> None:
-        self._turns = session.turns
+        self._turns = session.exec_turns
         self._recorder = session.recorder
         self._loop = session.loop
         self._job_control = session.job_control

@@ -27,7 +27,7 @@ from sigwrap.kernel.file_state import (
     unescaped,
 )
 from sigwrap.kernel.memory import Memory, Unreadable
-from sigwrap.kernel.paths import AT_FDCWD, Caller, MayWait, OurView, path_of
+from sigwrap.kernel.paths import AT_FDCWD, Caller, OurView, WouldBlock, path_of
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.match import UNTOLD_BELOW
@@ -107,7 +107,7 @@ class Asked:
         return next((entry[len(start) :] for entry in found if entry.startswith(start)), None)
 
     def environment(self, *, may_wait: bool = False) -> list[bytes] | None:
-        """Return the entries; None if they are too large or unreadable. Raises MayWait."""
+        """Return the entries; None if they are too large or unreadable. Raises WouldBlock."""
         try:
             with Memory(self._tid, may_wait=may_wait) as memory:
                 found, cut = memory.strings(
@@ -141,7 +141,7 @@ class Environment:
         self._was_read = True
         try:
             raw = self._raw = self._asked.environment(may_wait=may_wait)
-        except MayWait:
+        except WouldBlock:
             return  # a rule asks for them too late for a worker
         self._entries = None if raw is None else _entries(raw)
 
@@ -334,7 +334,7 @@ def folder_of(tid: int, pid: int, view: OurView) -> str:
             above = caller.open_part(folder, b"..")
             os.close(folder)
             folder = above
-    except (OSError, MayWait):
+    except (OSError, WouldBlock):
         pass
     finally:
         os.close(folder)

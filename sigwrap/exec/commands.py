@@ -20,8 +20,9 @@ from collections.abc import Mapping
 
 from sigwrap.bare import NamedTuple
 from sigwrap.exec.asked import Asked, OurMounts
+from sigwrap.exec.content import USUAL_LOADERS
 from sigwrap.kernel.file_state import Inode, State, magic_of
-from sigwrap.kernel.paths import SERVED, Caller, MayWait, OurView, open_known, our_view, path_of
+from sigwrap.kernel.paths import SERVED, Caller, OurView, WouldBlock, open_known, our_view, path_of
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS, may_be_the_systems
@@ -61,11 +62,11 @@ class Search:
         self._until_s = time.monotonic() + _SECONDS
 
     def find(self, word: bytes) -> tuple[int, State, bytes] | None:
-        """Return an O_PATH descriptor, its state and its path. Raises MayWait if it takes long."""
+        """Return an O_PATH descriptor, its state and its path. Raises WouldBlock."""
         for folder in [b""] if b"/" in word else self._path():
             self._left -= 1
             if self._left < 0 or time.monotonic() > self._until_s:
-                raise MayWait(_TOO_LONG)
+                raise WouldBlock(_TOO_LONG)
             path = os.path.join(folder, word)
             try:
                 fd = self._caller.open(path)
@@ -145,7 +146,7 @@ class SystemCommands:
         self, caller: Caller, fd: int, state: State, called: bytes, *, elsewhere: bool
     ) -> str:
         """Return the command that the file of `fd`, found by the path `called`, shadows, or "".
-        Raises MayWait."""
+        Raises WouldBlock."""
         path = os.fsdecode(called)
         if not path.startswith("/"):
             path = f"{_folder_of(caller, elsewhere=elsewhere)}/{path.removeprefix('./')}"
@@ -225,12 +226,12 @@ class SystemCommands:
     def _inode_of(self, folder: str) -> Inode | None:
         try:
             return _state_at(f"{folder}/", _ourselves(self._view, may_wait=False)).inode
-        except (MayWait, OSError):
+        except (WouldBlock, OSError):
             return None
 
 
 def _system_commands(name: str, us: Caller) -> dict[str, Inode]:
-    """Return the paths of the system's commands of this name, and their files. Raises MayWait."""
+    """Return the paths and files of the system's commands of this name. Raises WouldBlock."""
     found: dict[str, Inode] = {}
     for folder in COMMAND_FOLDERS:
         path = f"{folder}/{name}"
@@ -282,7 +283,7 @@ def _is_in_the_systems(
     if not caller.shares_our_root:
         return True  # a container's own system; the event says that it is elsewhere
     if not caller.may_wait and not caller.is_local(state):
-        raise MayWait(SERVED)
+        raise WouldBlock(SERVED)
     if elsewhere:  # something is mounted there: the folder says nothing, but its file may
         return caller.is_plain(fd, state) and is_roots_own(fd)
     return in_a_system_folder(path)
@@ -290,26 +291,7 @@ def _is_in_the_systems(
 
 # The files that rules name, as sigwrap itself finds them, whatever a caller shows it.
 
-# The loaders of the C libraries run another program without an exec.
-_LOADERS = (
-    *("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux.so.2", "/lib/ld-linux-aarch64.so.1"),
-    *("/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-i386.so.1", "/lib/ld-musl-aarch64.so.1"),
-)
 _SETTLED_S = 1  # a file that changed so shortly before the run may have changed in it
-
-
-class HostView:
-    """What sigwrap itself sees, to compare with what a caller sees: files, mounts, commands."""
-
-    __slots__ = ("commands", "mounts", "named_files", "variables", "view")
-
-    def __init__(self, variables: Mapping[str, bytes], named: Named, path: bytes = b"") -> None:
-        """`variables`: the user's own, all of which the session was given. `path`: the PATH."""
-        self.variables = variables
-        self.view = our_view()
-        self.mounts = OurMounts(self.view.root)
-        self.commands = SystemCommands(self.view, os.fsdecode(path))
-        self.named_files = NamedFiles(named, os.fsdecode(path), self.view)
 
 
 class _Original(NamedTuple):
@@ -333,11 +315,11 @@ class NamedFiles:
         for folder in dict.fromkeys((*search_path.split(":"), *COMMAND_FOLDERS)):
             if folder.startswith("/"):
                 self._look_through(folder, named, us)
-        for path in filter(os.path.exists, (*named.paths, *_LOADERS)):
+        for path in filter(os.path.exists, (*named.paths, *map(os.fsdecode, USUAL_LOADERS))):
             self._add(os.path.realpath(path), path.rpartition("/")[2])
 
     def originals(self, state: State, program: Program, *, may_wait: bool) -> list[Program]:
-        """Return as what else `program` counts, whose file has this state. Raises MayWait."""
+        """Return as what else `program` counts, whose file has this state. Raises WouldBlock."""
         if self.is_original(state, program.path):
             return []
         original = self._originals[state.inode]
@@ -426,3 +408,20 @@ class NamedFiles:
 def _identity_of(us: Caller, fd: int) -> _Folder:
     state = us.known_state(fd)
     return _Folder(state.inode, state.mount)
+
+
+# Sigwrap's own view, to compare with a caller's.
+
+
+class HostView:
+    """The files, mounts and commands that sigwrap itself sees, for all execs of a session."""
+
+    __slots__ = ("commands", "mounts", "named_files", "variables", "view")
+
+    def __init__(self, variables: Mapping[str, bytes], named: Named, path: bytes = b"") -> None:
+        """`variables`: the user's own, all of which the session was given. `path`: the PATH."""
+        self.variables = variables
+        self.view = our_view()
+        self.mounts = OurMounts(self.view.root)
+        self.commands = SystemCommands(self.view, os.fsdecode(path))
+        self.named_files = NamedFiles(named, os.fsdecode(path), self.view)

@@ -40,7 +40,7 @@ class SeenProcess(NamedTuple):
     has_ended: bool
 
 
-class Held(NamedTuple):
+class HeldExec(NamedTuple):
     """An exec that went on and is not over, or has an unexpected result."""
 
     fd: int  # of the file that was judged

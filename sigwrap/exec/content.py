@@ -16,7 +16,7 @@ from sigwrap.bare import NamedTuple
 from sigwrap.bare.digests import sha256
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import State
-from sigwrap.kernel.paths import MayWait
+from sigwrap.kernel.paths import WouldBlock
 from sigwrap.machine import IS_AARCH64
 
 HASHED_AT_ONCE_BYTES = 4 * 1024 * 1024  # a few milliseconds
@@ -33,16 +33,11 @@ MAX_INTERPRETERS = 5  # the kernel refuses a sixth with ELOOP
 _BLANKS = b" \t"
 
 ELF_MAGIC = b"\x7fELF"
-# The loaders of the C libraries: only root can replace them.
-USUAL_LOADERS = frozenset(
-    {
-        b"/lib64/ld-linux-x86-64.so.2",
-        b"/lib/ld-linux.so.2",
-        b"/lib/ld-musl-x86_64.so.1",
-        b"/lib/ld-musl-i386.so.1",
-        b"/lib/ld-linux-aarch64.so.1",
-        b"/lib/ld-musl-aarch64.so.1",
-    }
+# The loaders of the C libraries, which also run another program without an exec. Only root can
+# replace them.
+USUAL_LOADERS = (
+    *(b"/lib64/ld-linux-x86-64.so.2", b"/lib/ld-linux.so.2", b"/lib/ld-linux-aarch64.so.1"),
+    *(b"/lib/ld-musl-x86_64.so.1", b"/lib/ld-musl-i386.so.1", b"/lib/ld-musl-aarch64.so.1"),
 )
 _PT_INTERP = 3
 _PATH_MAX = 4096
@@ -76,7 +71,7 @@ def reopen(fd: int, *, may_wait: bool = False) -> int:
 
 
 def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
-    """Return how the file begins; None if sigwrap may not read it. Raises MayWait.
+    """Return how the file begins; None if sigwrap may not read it. Raises WouldBlock.
 
     A write through a mapping does not change the state: then the kernel loads another image, which
     the exec stop notices.
@@ -89,7 +84,7 @@ def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
     except PermissionError:
         return None
     except BlockingIOError as leased:
-        raise MayWait(LEASED) from leased
+        raise WouldBlock(LEASED) from leased
     try:
         found = os.read(readable, _HEADER_BYTES)
     finally:

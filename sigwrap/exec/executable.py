@@ -25,7 +25,7 @@ from sigwrap.exec.content import (
     shebang,
 )
 from sigwrap.kernel.file_state import Inode, Place, State
-from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, MayWait, path_of
+from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, WouldBlock, path_of
 from sigwrap.policy.judge.request import AskedFact, Fact, Program
 from sigwrap.policy.judge.wrappers import is_loader, keeps_search_path, plain_words, unwrap
 
@@ -71,7 +71,7 @@ class Executable:
         ours: HostView,
         environment: Environment | None = None,
     ) -> None:
-        """Find it. Raises MayWait, and OSError or ExecRefused with the errno of the kernel.
+        """Find it. Raises WouldBlock, and OSError or ExecRefused with the errno of the kernel.
 
         The arguments are read once the file is found, as in the kernel: a search along PATH fails
         before.
@@ -178,7 +178,7 @@ class Executable:
         self._puts_off = True
         try:
             judge()
-        except MayWait:
+        except WouldBlock:
             return True
         finally:
             self._puts_off = False
@@ -206,7 +206,7 @@ class Executable:
             known = self._digests.get(fd)
             if known is None:
                 if self._puts_off and self._files[fd].size > HASHED_AT_ONCE_BYTES:
-                    raise MayWait
+                    raise WouldBlock
                 known = self._digests[fd] = content.digest(fd)
             return known
 
@@ -223,7 +223,7 @@ class Executable:
         try:
             for path in besides:
                 self._hold_besides(self._caller.open(os.fsencode(path)))
-        except (OSError, MayWait):
+        except (OSError, WouldBlock):
             return ()
         self._content = self._content_now()
         return self._content
@@ -231,7 +231,7 @@ class Executable:
     def _hold_besides(self, fd: int) -> None:
         self._besides[fd] = state = self._caller.state_of(fd)
         if not self._caller.is_plain(fd, state):
-            raise MayWait(SERVED)
+            raise WouldBlock(SERVED)
 
     def content_holds(self) -> bool:
         return not self._content or self._content == self._content_now()
@@ -306,7 +306,7 @@ class Executable:
             found = content.elf_loader(fd, state)
         except BlockingIOError as leased:
             if not self._caller.may_wait:
-                raise MayWait(content.LEASED) from leased
+                raise WouldBlock(content.LEASED) from leased
             content.await_lease(fd)
             found = content.elf_loader(fd, state)
         self._named_loader = fd, found
@@ -332,7 +332,7 @@ class Executable:
             raise
         self._hold(fd, state)
         if not self._caller.may_wait and not self._caller.is_local(state):
-            raise MayWait(SERVED)
+            raise WouldBlock(SERVED)
         if not stat.S_ISREG(state.mode) or not state.mode & 0o111:
             raise ExecRefused(errno.EACCES)
         return state

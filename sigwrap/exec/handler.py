@@ -1,4 +1,4 @@
-"""Gather the facts of an exec for its mediator, and carry out the mediator's effects."""
+"""Gather the facts of an exec for its mediator, and carry out the effects of execs alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ from sigwrap.session.effects import (
     ContinueWatched,
     Held,
     Hold,
-    Image,
     Ran,
     ReadContent,
     ReadEnvironment,
@@ -46,6 +45,7 @@ from sigwrap.session.effects import (
     Unrecorded,
     VerifyThenContinue,
     Whereabouts,
+    WhichImage,
 )
 from sigwrap.session.lineage import Process, WouldFail, cut_words
 from sigwrap.session.loop import Done, Outcome
@@ -63,12 +63,14 @@ _READ_SLOWLY = "the caller is traced, and reading its program takes too long"
 _THREADS = "the caller is traced and has other threads"
 
 
-class Seen(NamedTuple):
+class ExecLookup(NamedTuple):
+    """What an exec asks for, and what that would run."""
+
     asked: Asked
     executable: Executable  # holds descriptors, and has to be closed
 
 
-Looked = Seen | Unseen | WouldFail
+LookResult = ExecLookup | Unseen | WouldFail
 
 
 def look(
@@ -78,10 +80,10 @@ def look(
     ours: HostView,
     *,
     may_wait: bool = False,
-) -> Looked:
+) -> LookResult:
     """Look at what an exec asks for, and what that would run.
 
-    Raises MayWait, unless it may wait, in a worker.
+    Raises WouldBlock, unless it may wait, in a worker.
     """
     tid = notification.tid
     try:
@@ -94,7 +96,7 @@ def look(
             environment = Environment(asked, ours.variables)
             if may_wait:  # later a rule asks for them in the loop, which must not wait
                 environment.read(may_wait=True)
-            return Seen(asked, Executable(caller, asked, ours, environment))
+            return ExecLookup(asked, Executable(caller, asked, ours, environment))
     except Unreadable as unreadable:
         if isinstance(unreadable.__cause__, PermissionError):
             return not_dumpable(process, syscall)
@@ -181,6 +183,8 @@ def _let_mount() -> Steps:
 
 
 class Execs:
+    """The handler of execs."""
+
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._session = session
         self._refused = mediation.refused
@@ -191,7 +195,7 @@ class Execs:
         self._counts_crowd = session.policy.limits.count_at_execs
         self._processes = session.processes
         self._expected = mediation.recordings.expected
-        self.turns = session.turns
+        self.turns = session.exec_turns
         self.tracer: Tracer = Tracer(session, mediation)
         self._traced = TracedExecs(session, mediation)
         # If the session adds a removed variable again, it chose the value itself.
@@ -239,17 +243,17 @@ class Execs:
 
     # Facts
 
-    def look(self, request: Request, *, may_wait: bool) -> Looked:
-        """Look at the caller's exec. Raises MayWait."""
+    def look(self, request: Request, *, may_wait: bool) -> LookResult:
+        """Look at the caller's exec. Raises WouldBlock."""
         process, syscall = request.process, request.syscall
         return look(request.notification, process, syscall, self.ours, may_wait=may_wait)
 
-    def facts(self, request: Request, seen: Looked) -> ExecFacts | Unseen | WouldFail:
+    def facts(self, request: Request, seen: LookResult) -> ExecFacts | Unseen | WouldFail:
         held: ExecHoldings = request.holdings
         if held.executable is not None:  # from an earlier look
             held.executable.close()
             held.executable = None
-        if not isinstance(seen, Seen):
+        if not isinstance(seen, ExecLookup):
             return seen
         held.asked, held.executable = asked, executable = seen
         process = request.process
@@ -276,8 +280,8 @@ class Execs:
         self._expected.pop(process, None)  # a stub that makes another exec is no stub any more
         return facts
 
-    def drop(self, seen: Looked) -> None:
-        if isinstance(seen, Seen):
+    def drop(self, seen: LookResult) -> None:
+        if isinstance(seen, ExecLookup):
             seen.executable.close()
 
     def stalled(self, request: Request, why: str) -> Unseen:
@@ -352,7 +356,7 @@ class Execs:
         held: ExecHoldings = request.holdings
         tracee = held.tracee
         assert tracee is not None, "held before"
-        judged = held.executable if effect.image is Image.ASKED else held.replacement
+        judged = held.executable if effect.image is WhichImage.ASKED else held.replacement
         assert judged is not None, "judged before"
         tracee.judged = judged
         is_asked = judged is held.executable

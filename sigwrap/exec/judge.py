@@ -53,10 +53,10 @@ from sigwrap.session.effects import (
     EndRun,
     Escalation,
     ExecOutcome,
+    ExecTurn,
     Fail,
     Held,
     Hold,
-    Image,
     Judgement,
     KernelRefused,
     LoadedOther,
@@ -75,10 +75,10 @@ from sigwrap.session.effects import (
     Tampered,
     Tell,
     TellWatchers,
-    Turn,
     Unpreparable,
     Unrecorded,
     VerifyThenContinue,
+    WhichImage,
     WouldWait,
 )
 from sigwrap.session.lineage import Process, WouldFail
@@ -93,7 +93,7 @@ _DIGEST_TAKES_LONG = "computing the digest of such a large file takes too long"
 _NO_APPROVAL_UNREADABLE = (
     "it needs approval, and sigwrap may not read its caller: it could not verify the program"
 )
-_ASKED, _REPLACED = VerifyThenContinue(Image.ASKED), VerifyThenContinue(Image.REPLACEMENT)
+_ASKED, _REPLACED = VerifyThenContinue(WhichImage.ASKED), VerifyThenContinue(WhichImage.REPLACEMENT)
 _STUB_COMMAND = "the command that its stub runs"
 _SCRIPTS_KEPT = 256
 
@@ -132,7 +132,7 @@ class ExecMediator:
                 yield Fail(facts.errno, Unrecorded.NOTHING_HAPPENS)
 
     def _look(self) -> Generator[Effect, Any, ExecFacts | Unseen | WouldFail]:
-        yield Turn()
+        yield ExecTurn()
         facts: ExecFacts | Unseen | WouldFail = yield Look()
         if self._names_digests and isinstance(facts, ExecFacts) and not (yield TakeDigests()):
             return stalled(facts.process, facts.syscall, _DIGEST_TAKES_LONG)
@@ -508,7 +508,7 @@ def _hold() -> Generator[Effect, Any, Held | CannotHold]:
     """Hold the caller. Other execs of its process may have come first since it was judged."""
     held: Held | CannotHold = Held.AGAIN
     while held is Held.AGAIN:
-        yield Turn()
+        yield ExecTurn()
         held = yield Hold()
     return held
 

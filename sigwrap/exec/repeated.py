@@ -22,7 +22,7 @@ from sigwrap.exec.compiled import (
     LEFT,
     LEFT_AFTER_ENDS,
     LONGEST_LINE,
-    Held,
+    HeldExec,
     SeenProcess,
     Served,
 )
@@ -78,7 +78,7 @@ class RepeatedExecs:
         self._processes = session.processes
         self._expected = mediation.recordings.expected
         self._tracer = execs.tracer
-        self._turns = session.turns
+        self._turns = session.exec_turns
         self._watchers = session.watchers
         self._ours = execs.ours
         self._loop = session.loop
@@ -193,7 +193,7 @@ class RepeatedExecs:
             self._loop.on_end(pidfd)
         self._session.children.on_waited(served.waited)
         if served.held is not None:
-            self._hold(served, Held(*served.held))
+            self._hold(served, HeldExec(*served.held))
 
     def _take_processes(self, served: Served) -> None:
         """Take over processes in the order of their start. Those with children here have executed
@@ -220,7 +220,7 @@ class RepeatedExecs:
         for entry in {id(entry): entry for entry, _ in hits}.values():
             self._renew_budget(_of(entry).facts)
 
-    def _hold(self, served: Served, held: Held) -> None:
+    def _hold(self, served: Served, held: HeldExec) -> None:
         """Hand over an exec that takes long, that failed, or that loaded another file."""
         notification, remembered = served.notification(), _of(held.entry)
         process = self._processes.by_pid[notification.tid]

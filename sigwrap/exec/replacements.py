@@ -18,7 +18,7 @@ from sigwrap.exec.executable import Executable
 from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.file_state import Inode, inode_of
 from sigwrap.kernel.memory import may_be_served
-from sigwrap.kernel.paths import AT_FDCWD, Caller, MayWait, open_known
+from sigwrap.kernel.paths import AT_FDCWD, Caller, WouldBlock, open_known
 from sigwrap.kernel.restage import (
     NoHostValue,
     Redirection,
@@ -159,7 +159,7 @@ class Replacements:
     def _found(
         self, request: Request, command: str, argv: Sequence[bytes], may_wait: bool
     ) -> _Found:
-        """Find a replacement along sigwrap's own PATH. Raises MayWait and _Impossible.
+        """Find a replacement along sigwrap's own PATH. Raises WouldBlock and _Impossible.
 
         The caller can change its own PATH, its directory, which a relative entry of PATH means, and
         its mounts, which the call uses as well.
@@ -256,7 +256,7 @@ class Replacements:
         assert asked is not None, "what is redirected was looked at"
         try:
             return asked.variable(b"SIGWRAP_SESSION") or b""
-        except MayWait:
+        except WouldBlock:
             return b""
 
 
@@ -275,7 +275,7 @@ def _find(
     """Find replacements, in a worker if that may block, and prepare them."""
     try:
         return prepare(find(False))
-    except MayWait:
+    except WouldBlock:
         pass
     except _Impossible as why:
         return Unpreparable(str(why))

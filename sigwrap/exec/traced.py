@@ -109,10 +109,12 @@ class _Exec:
 
 
 class TracedExecs:
+    """Execs of callers that a process of the session traces, so that sigwrap cannot."""
+
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._performer = mediation.performer
         self._loop = session.loop
-        self._turns = session.turns
+        self._turns = session.exec_turns
         self._restarts = mediation.restarts
         self._processes = session.processes
         self._tracers: dict[int, _Tracer] = {}  # by pid

@@ -63,12 +63,14 @@ class Tracee:
 
 
 class Tracer:
+    """Traces the callers of execs: the supervisor as a tracer."""
+
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._mediation = mediation
         self._performer = mediation.performer
         self._processes = session.processes
         self._pool = session.pool
-        self._turns = session.turns
+        self._turns = session.exec_turns
         self._restarts = mediation.restarts
         self._waits_through_signals = session.facts.launched.waits_through_signals
         self._by_tid: dict[int, Tracee] = {}

@@ -18,7 +18,7 @@ from sigwrap.files.judge import Change, FileAim, FileFacts, FileMediator, Touche
 from sigwrap.files.tree import as_they_lie
 from sigwrap.kernel.file_state import AT_EMPTY_PATH, known_state_in
 from sigwrap.kernel.memory import PATH_MAX, Memory, Unreadable
-from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, MayWait, our_view, path_of
+from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, WouldBlock, our_view, path_of
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.rules import default_of
@@ -86,6 +86,8 @@ class _Place(NamedTuple):
 
 
 class Files:
+    """The handler of audited calls."""
+
     def __init__(self, session: Session, mediation: Mediation) -> None:
         policy = session.policy
         default = default_of(policy, "file", policy.default_file)
@@ -99,7 +101,7 @@ class Files:
         self._performer.begin(Request(notification, process, syscall, steps, handler=self))
 
     def look(self, request: Request, *, may_wait: bool) -> FileAim:
-        """Find which files the call would change, and how. Raises MayWait where that can block."""
+        """Find which files the call would change, and how. Raises WouldBlock."""
         if request.syscall == "io_uring_setup":
             return Unseen(_BY_A_QUEUE)
         try:
@@ -135,7 +137,7 @@ class Files:
 
 
 def _read_call(notification: Notification, syscall: str, *, may_wait: bool) -> _FileCall:
-    """Copy a call. Raises Unreadable, MayWait, and OSError as the kernel fails the call."""
+    """Copy a call. Raises Unreadable, WouldBlock, and OSError as the kernel fails the call."""
     arguments: tuple[int, ...] = notification[6:]
     flags = resolve = 0
     with Memory(notification.tid, may_wait=may_wait) as memory:
@@ -251,7 +253,7 @@ class _Lookup:
         if not self._caller.may_wait and not self._caller.is_local(
             self._caller.known_state(folder)
         ):
-            raise MayWait(SERVED)
+            raise WouldBlock(SERVED)
         try:
             return known_state_in(folder, name).mode
         except FileNotFoundError:

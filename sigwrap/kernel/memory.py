@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.libc import syscall
-from sigwrap.kernel.paths import MayWait
+from sigwrap.kernel.paths import WouldBlock
 from sigwrap.machine import IS_AARCH64, NUMBERS
 
 PATH_MAX = 4096
@@ -58,14 +58,14 @@ def write_memory(pid: int, address: int, data: bytes) -> None:
 class Memory:
     """The memory of one thread, read only, until its next exec.
 
-    Raises MayWait at the 257th page, or at once if it may be served, unless it may wait.
+    Raises WouldBlock at the 257th page, or at once if it may be served, unless it may wait.
     """
 
     __slots__ = ("_chunk", "_chunk_at", "_fd", "_page", "_pages_left")
 
     def __init__(self, tid: int, *, may_wait: bool = False) -> None:
         if _may_be_served and not may_wait:
-            raise MayWait(SERVED)
+            raise WouldBlock(SERVED)
         try:
             self._fd = procfs.open_file(f"/proc/{tid}/mem")
         except OSError as refusal:
@@ -149,7 +149,7 @@ class Memory:
             self._page = page
             self._pages_left -= 1
             if self._pages_left < 0:
-                raise MayWait("its arguments span many pages")
+                raise WouldBlock("its arguments span many pages")
         try:
             data = os.pread(self._fd, size, address & _ADDRESS)
         except (OSError, OverflowError) as refusal:

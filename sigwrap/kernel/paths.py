@@ -8,7 +8,7 @@ An O_PATH descriptor keeps the found file, so no other file gets its inode.
 
 The loop never waits here. First it asks for what the kernel has cached (RESOLVE_CACHED, Linux
 5.12). Otherwise it walks the path, and asks local file systems only. A lookup on a file system that
-a program serves raises MayWait. A worker then repeats it with a `Caller` that may wait.
+a program serves raises WouldBlock. A worker then repeats it with a `Caller` that may wait.
 """
 
 from __future__ import annotations
@@ -88,8 +88,11 @@ _MAX_PARTS = 4096
 _openat2 = raw_syscall(ctypes.c_long, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
 
 
-class MayWait(Exception):
-    """Another program decides how long a lookup takes. The message says which kind."""
+class WouldBlock(Exception):
+    """A read in the loop could wait for another program: a worker repeats it with `may_wait`.
+
+    The message says for which kind of program.
+    """
 
 
 class OurView(NamedTuple):
@@ -226,7 +229,7 @@ class Caller:
     def open(self, path: bytes, folder_fd: int = AT_FDCWD) -> int:
         """Return an O_PATH descriptor.
 
-        Raises MayWait, and OSError with the errno that the caller would get.
+        Raises WouldBlock, and OSError with the errno that the caller would get.
         """
         self.found_below_our_root = False
         if not path:
@@ -275,12 +278,12 @@ class Caller:
             if self.may_wait or not_known.errno not in _NOT_CACHED:
                 raise
         if not self.is_local(self.state_of(folder)):
-            raise MayWait(SERVED)
+            raise WouldBlock(SERVED)
         try:
             return _open(folder, part, _UNFOLLOWED.on_one_mount)
         except OSError as failure:
             if failure.errno == errno.EXDEV:
-                raise MayWait(SERVED) from failure
+                raise WouldBlock(SERVED) from failure
             raise
 
     def _open_at_once(self, folder: int, path: bytes, how: _Hows) -> int:
@@ -442,7 +445,7 @@ class _Walk:
     def _through_link(self, part: bytes) -> list[bytes]:
         """Follow a link, and return the remaining parts."""
         if not self._caller.may_wait and not self._caller.is_local(self._state(self._here)):
-            raise MayWait(SERVED)
+            raise WouldBlock(SERVED)
         if magic_of(self._here) == _PROC_SUPER_MAGIC:
             if part == b"self":  # for the thread's process, in whatever folder the link is
                 pid = procfs.tgid(self._caller.tid) or self._caller.pid

@@ -26,7 +26,7 @@ from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import duplicate, let_go
 from sigwrap.kernel.file_state import Inode, inode_of, kind_of
 from sigwrap.kernel.memory import Memory, Unreadable
-from sigwrap.kernel.paths import MayWait
+from sigwrap.kernel.paths import WouldBlock
 from sigwrap.machine import IS_X86_64, numbers_of
 
 _LOWEST_HELD = 10
@@ -168,7 +168,7 @@ def _awaited_by(pid: int, tid: int) -> Iterator[int]:
             yield from _selected(tid, *arguments[:2])
         elif number in _EPOLL:
             yield from _watched(tid, arguments[0])
-    except (Unreadable, MayWait):
+    except (Unreadable, WouldBlock):
         return
 
 

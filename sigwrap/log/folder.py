@@ -18,7 +18,7 @@ from sigwrap.errors import StoreError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
 from sigwrap.kernel.file_state import mount_of
-from sigwrap.kernel.paths import OTHER_MOUNT, Caller, MayWait, our_view
+from sigwrap.kernel.paths import OTHER_MOUNT, Caller, WouldBlock, our_view
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PART_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -229,8 +229,8 @@ class Folder(HeldFolder):
             return True
         try:
             found = Caller(os.getpid(), os.getpid(), our_view()).open(os.fsencode(self._absolute))
-        except (OSError, MayWait) as failure:
-            return isinstance(failure, MayWait)
+        except (OSError, WouldBlock) as failure:
+            return isinstance(failure, WouldBlock)
         try:
             return os.path.samestat(os.fstat(found), os.fstat(self.fd))
         finally:

@@ -115,6 +115,8 @@ class _Held(NoHoldings):
 
 
 class Network:
+    """The handler of calls on sockets."""
+
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._approvals = session.approvals
         self._performer = performer = mediation.performer

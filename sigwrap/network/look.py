@@ -22,7 +22,7 @@ from sigwrap.errors import KernelError
 from sigwrap.kernel.descriptors import duplicate_socket, let_go
 from sigwrap.kernel.file_state import Born, Inode, born_at, kind_of
 from sigwrap.kernel.memory import Unreadable
-from sigwrap.kernel.paths import Caller, MayWait, Passed, lies_at, our_view, path_of
+from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, our_view, path_of
 from sigwrap.kernel.peer import Named, file_of, is_there, named
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import duplicate
@@ -124,8 +124,7 @@ class Sockets:
     def look(
         self, notification: Notification, process: Process, syscall: str, *, may_wait: bool = False
     ) -> SocketFacts:
-        """Find the facts of a call; `let_go` closes their descriptors. Raises MayWait if that can
-        block."""
+        """Find the facts of a call; `let_go` closes their descriptors. Raises WouldBlock."""
         try:
             found = read_call(notification, syscall, may_wait=may_wait)
         except Unreadable as unreadable:
@@ -221,7 +220,7 @@ def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> 
     if is_plain:
         return MakeSocket(Unrecorded.REACHES_NOBODY)
     if not may_wait:
-        raise MayWait("the kernel may load a module for it")
+        raise WouldBlock("the kernel may load a module for it")
     try:
         os.close(duplicate.make(family, kind, protocol))
     except OSError as refusal:

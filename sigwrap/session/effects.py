@@ -32,6 +32,9 @@ Steps = Generator["Effect", Any, None]  # what a mediator does about one request
 Judgement = Generator["Effect", Any, bool]  # some of these; returns whether to go on
 
 
+# All families
+
+
 class Logged(IntEnum):
     """The result of recording an event; false if it could not be written."""
 
@@ -84,6 +87,8 @@ class Continue(NamedTuple):
 
 
 class Fail(NamedTuple):
+    """Fail the call. The kernel does nothing."""
+
     errno: int
     unrecorded: Unrecorded | None = None
 
@@ -113,56 +118,9 @@ class WouldWait(NamedTuple):
     question: Question
 
 
-class ReadContent(NamedTuple):
-    """Read the files that the exec would run; the exec stop compares them with what is loaded.
-    Reply: a text for each file, followed by those of `besides`. Nothing if any of `besides` cannot
-    be read."""
-
-    besides: tuple[str, ...] = ()
-
-
-class ReadEnvironment(NamedTuple):
-    """Read the variables that the exec would pass on. `stays`: the exec stop compares them. Reply:
-    a text that differs for other variables, empty if they cannot be read."""
-
-    stays: bool = False
-
-
-class ReadLoaded(NamedTuple):
-    """Read the variables that make programs called `names` load code. The exec stop compares them.
-    Reply: texts with their values, None if they cannot be read."""
-
-    names: tuple[str, ...]
-
-
-class ReadWhereabouts(NamedTuple):
-    """Read the root and directory of the exec, which the exec stop compares, and whether the caller
-    is traced. Reply: Whereabouts."""
-
-
-class Whereabouts(NamedTuple):
-    folder: str  # its path; empty if that is too long
-    identity: str  # of the root and the directory, since a path does not identify either
-    are_ours: bool  # its paths lead to the same files as sigwrap's own
-    is_covered: bool = False  # something is mounted over the directory or a parent
-    traced: bool = False  # a process other than sigwrap traces the caller
-
-
-NOWHERE = Whereabouts("", "", False)  # it cannot be read
-
-
-class Turn(NamedTuple):
-    """Wait while the session is frozen, or another thread of the process is at an exec."""
-
-
 class Look(NamedTuple):
     """Read what the call asks for, in a worker if that may take long. Repeated after a wait, since
     it may have changed. Reply: the family's facts."""
-
-
-class TakeDigests(NamedTuple):
-    """Compute the digests that the rules ask for, in a worker if the files are large. Reply:
-    whether all are known."""
 
 
 class Tell(NamedTuple):
@@ -172,6 +130,8 @@ class Tell(NamedTuple):
 
 
 class EndRun(NamedTuple):
+    """End the run. The request is answered before, since its caller gets SIGTERM."""
+
     reason: LimitReached
 
 
@@ -216,6 +176,53 @@ class Reached(NamedTuple):
 # Execs
 
 
+class ExecTurn(NamedTuple):
+    """Wait while the session is frozen, or another thread of the process is at an exec."""
+
+
+class TakeDigests(NamedTuple):
+    """Compute the digests that the rules ask for, in a worker if the files are large. Reply:
+    whether all are known."""
+
+
+class ReadContent(NamedTuple):
+    """Read the files that the exec would run; the exec stop compares them with what is loaded.
+    Reply: a text for each file, followed by those of `besides`. Nothing if any of `besides` cannot
+    be read."""
+
+    besides: tuple[str, ...] = ()
+
+
+class ReadEnvironment(NamedTuple):
+    """Read the variables that the exec would pass on. `stays`: the exec stop compares them. Reply:
+    a text that differs for other variables, empty if they cannot be read."""
+
+    stays: bool = False
+
+
+class ReadLoaded(NamedTuple):
+    """Read the variables that make programs called `names` load code. The exec stop compares them.
+    Reply: texts with their values, None if they cannot be read."""
+
+    names: tuple[str, ...]
+
+
+class ReadWhereabouts(NamedTuple):
+    """Read the root and directory of the exec, which the exec stop compares, and whether the caller
+    is traced. Reply: Whereabouts."""
+
+
+class Whereabouts(NamedTuple):
+    folder: str  # its path; empty if that is too long
+    identity: str  # of the root and the directory, since a path does not identify either
+    are_ours: bool  # its paths lead to the same files as sigwrap's own
+    is_covered: bool = False  # something is mounted over the directory or a parent
+    traced: bool = False  # a process other than sigwrap traces the caller
+
+
+NOWHERE = Whereabouts("", "", False)  # it cannot be read
+
+
 class TellWatchers(NamedTuple):
     """Report to the watchers that this exec or its replacement goes on."""
 
@@ -225,7 +232,7 @@ class TellWatchers(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """Trace the caller until its exec is over, to verify the exec. Must follow Turn. Reply: Held or
+    """Trace the caller until its exec is over, to verify it. Must follow ExecTurn. Reply: Held or
     CannotHold."""
 
 
@@ -247,7 +254,7 @@ class CannotHold(NamedTuple):
     may_run: bool = True
 
 
-class Image(Enum):
+class WhichImage(Enum):
     ASKED = "what the caller asked for"
     REPLACEMENT = "what was prepared in its place"
 
@@ -256,7 +263,7 @@ class VerifyThenContinue(NamedTuple):
     """Let the exec go on, and compare what the kernel loads before it runs. Must follow Hold.
     Reply: ExecOutcome."""
 
-    image: Image
+    image: WhichImage
 
 
 class Ran(NamedTuple):
@@ -430,7 +437,7 @@ Effect = (
     | ReadEnvironment
     | ReadLoaded
     | ReadWhereabouts
-    | Turn
+    | ExecTurn
     | Look
     | TakeDigests
     | Tell

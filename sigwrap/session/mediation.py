@@ -67,7 +67,10 @@ class Mediation:
         self.repeated = RepeatedExecs(session, self) if may_repeat(session) else None
 
     def receive(self) -> Notification | None:
-        """Return a request that waits for an answer; None if there is none."""
+        """Return a request that waits for an answer; None if there is none.
+
+        Before that, the extension serves execs of files that have run before (exec/repeated.py).
+        """
         if self.repeated is not None and self.repeated.may_serve():
             return self.repeated.serve()
         return self.listener.receive()

@@ -22,7 +22,7 @@ from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple, Protocol
 from sigwrap.errors import InternalError
 from sigwrap.events import EVENT_TYPES
 from sigwrap.kernel import signals, terminals
-from sigwrap.kernel.paths import MayWait
+from sigwrap.kernel.paths import WouldBlock
 from sigwrap.kernel.ptrace import ERESTARTNOINTR
 from sigwrap.kernel.seccomp import ListenerBroken, Notification
 from sigwrap.machine import Interception
@@ -33,6 +33,7 @@ from sigwrap.session.effects import (
     ContinueToChildren,
     Effect,
     EndRun,
+    ExecTurn,
     Fail,
     Logged,
     Look,
@@ -48,7 +49,6 @@ from sigwrap.session.effects import (
     Succeed,
     TakeDigests,
     Tell,
-    Turn,
     Unrecorded,
     WouldWait,
     refuse,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 _LOOK_AFTER_CALLERS_S = 1.0
 _WRITTEN_WITHIN_S = 0.005
 _LINE_DEADLINE_S = 1.0
-_GATHER_FACTS = frozenset({Turn, Look, TakeDigests})
+_GATHER_FACTS = frozenset({ExecTurn, Look, TakeDigests})
 _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us" in kind.fields)
 
 # What may be done for which reason without an event.
@@ -88,7 +88,7 @@ class CallHandler(Protocol):
     """The handler of a family of calls (exec/handler.py …): it collects the facts for Look."""
 
     def look(self, request: Request, *, may_wait: bool) -> Any:
-        """Read what the call asks for. Raises MayWait, unless it may wait: then in a worker."""
+        """Read what the call asks for. Raises WouldBlock, unless it may wait: then in a worker."""
 
     def facts(self, request: Request, seen: Any) -> object:
         """Return the reply to Look, in the loop."""
@@ -178,7 +178,7 @@ class Performer:
             Succeed: self._succeed,
             Ask: self._ask,
             WouldWait: self._would_wait,
-            Turn: session.turns.wait,
+            ExecTurn: session.exec_turns.wait,
             Look: self._look,
             Tell: self._tell,
             EndRun: self._on_end_run,
@@ -328,7 +328,7 @@ class Performer:
         request.started_ns = time.perf_counter_ns()
         try:
             seen = handler.look(request, may_wait=False)
-        except MayWait as too_long:
+        except WouldBlock as too_long:
             why = str(too_long)
         else:
             return handler.facts(request, seen)
@@ -337,7 +337,7 @@ class Performer:
             match outcome:
                 case Done(value=value):
                     return handler.facts(request, value)
-                case Raised(error=MayWait() as too_much):
+                case Raised(error=WouldBlock() as too_much):
                     return handler.stalled(request, str(too_much))
                 case Raised(error=error):
                     raise error

@@ -1,5 +1,5 @@
 """Track the processes of the tree that have made an exec or sent a signal; and decide which process
-may go on with its exec (Turns).
+may go on with its exec (ExecTurns).
 
 If a process appears after its parent has ended, its image tells which process forked it. (The
 filter could report each fork, but that breaks programs: a signal cancels a notification that has
@@ -21,7 +21,7 @@ from sigwrap.exec.compiled import SeenProcess
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import Place
 from sigwrap.kernel.process import exit_status_by_pidfd, exit_status_of_child
-from sigwrap.session.effects import Turn
+from sigwrap.session.effects import ExecTurn
 from sigwrap.session.lineage import Image, Images, Process
 from sigwrap.session.perform import PAUSED, Request
 
@@ -289,7 +289,7 @@ def refresh_comm(process: Process) -> None:
 # Decide which exec may go on: one for each process, and none while the session is frozen.
 
 
-class Turns:
+class ExecTurns:
     def __init__(self, session: Session) -> None:
         self._session = session
         self.is_closed = False  # the session is frozen
@@ -299,8 +299,8 @@ class Turns:
         self._in_flight: set[object] = set()
         self.is_end_awaited = False  # an agent signal waits for those in flight
 
-    def wait(self, request: Request, _effect: Turn) -> object:
-        """Wait for the request's turn. The reply to Turn: PAUSED until then."""
+    def wait(self, request: Request, _effect: ExecTurn) -> object:
+        """Wait for the request's turn. The reply to ExecTurn: PAUSED until then."""
         if self.is_closed:
             self._held.append(request)
         elif self.is_busy(request.process):
@@ -314,7 +314,7 @@ class Turns:
         """Resume a request, unless it must wait for something else now."""
         mediation = self._session.mediation
         assert mediation is not None, "the request came from it"
-        if reply is not None or self.wait(request, Turn()) is not PAUSED:
+        if reply is not None or self.wait(request, ExecTurn()) is not PAUSED:
             mediation.performer.wake(request, reply)
 
     # Freezing

@@ -34,7 +34,7 @@ from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Loop, WorkerPool
 from sigwrap.session.mediation import Mediation
 from sigwrap.session.plan import Plan
-from sigwrap.session.processes import Processes, Turns
+from sigwrap.session.processes import ExecTurns, Processes
 from sigwrap.session.recorder import Recorder
 from sigwrap.session.run_end import CommandNotExecuted, LimitReached, RunEnd
 from sigwrap.session.sandbox import Sandbox
@@ -89,7 +89,7 @@ class Session:
         self.child_signals = SignalFd({signal.SIGCHLD})
         self.pool = WorkerPool(self.loop)
         # A part may use those above it when it is made, and all of them later.
-        self.turns = Turns(self)
+        self.exec_turns = ExecTurns(self)
         self.processes = Processes(self)
         self.approvals = Approvals(self)
         self.watchers = Watchers(self)

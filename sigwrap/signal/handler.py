@@ -1,4 +1,4 @@
-"""Gathers the facts of signal requests, and carries out the effects of the signal mediator."""
+"""Gather the facts of a signal for its mediator, and carry out the effects of signals alone."""
 
 from __future__ import annotations
 
@@ -71,6 +71,8 @@ class _SignalHoldings(NoHoldings):
 
 
 class Signals:
+    """The handler of signals."""
+
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._performer = performer = mediation.performer
         self._mediator = SignalMediator(session.engine, domain=session.facts.sandbox.domain)

@@ -22,7 +22,7 @@ from sigwrap.bare import NamedTuple
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
 from sigwrap.kernel.file_state import State, known_state_in, may_be_later_in
-from sigwrap.kernel.paths import Caller, MayWait, open_on_one_mount, our_view, path_of
+from sigwrap.kernel.paths import Caller, WouldBlock, open_on_one_mount, our_view, path_of
 from sigwrap.start import onefile
 from sigwrap.start.own_code import read_files
 
@@ -260,7 +260,7 @@ def _has_changed(fd: int, path: str) -> bool:
                 os.close(behind)
     except FileNotFoundError:
         return not path.endswith(".pyc")  # Python needs no bytecode file
-    except (OSError, MayWait):
+    except (OSError, WouldBlock):
         return True
     return _is_later(state)
 

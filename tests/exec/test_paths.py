@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.kernel.paths import Caller, MayWait, our_view
+from sigwrap.kernel.paths import Caller, WouldBlock, our_view
 
 ATTEMPTS = 100
 
@@ -43,7 +43,7 @@ def _opened(caller: Caller, path: bytes, folder_fd: int) -> int:
     for _ in range(ATTEMPTS):
         try:
             return caller.open(path, folder_fd)
-        except MayWait as last:
+        except WouldBlock as last:
             why = last
     raise why
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.kernel.memory import Memory, Unreadable
-from sigwrap.kernel.paths import MayWait
+from sigwrap.kernel.paths import WouldBlock
 
 TEXT = b"first\0second\0\0" + b"x" * 600 + b"\0last\0" + b"y" * 300 + b"\0"
 
@@ -38,7 +38,7 @@ def test_strings_on_many_pages_are_for_who_may_wait() -> None:
     start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
     addresses = [start + number * mmap.PAGESIZE for number in range(count)]
     argv = (ctypes.c_void_p * (count + 1))(*addresses, None)
-    with Memory(os.getpid()) as memory, pytest.raises(MayWait):
+    with Memory(os.getpid()) as memory, pytest.raises(WouldBlock):
         memory.strings(ctypes.addressof(argv), 8, 4096)
     with Memory(os.getpid(), may_wait=True) as memory:
         found, cut = memory.strings(ctypes.addressof(argv), 8, 4096)

@@ -12,11 +12,11 @@ from sigwrap.exec.judge import ExecMediator
 from sigwrap.policy.judge.request import Program
 from sigwrap.session.effects import (
     Ask,
-    Image,
     KernelRefused,
     Ran,
     ReadEnvironment,
     VerifyThenContinue,
+    WhichImage,
 )
 from sigwrap.session.lineage import Process
 from tests.mediate.transcript import Transcript, engine, facts, play_exec
@@ -76,7 +76,7 @@ def approve(mediator: ExecMediator, seen: ExecFacts, outcome: object = None) -> 
     if not seen.truncated:
         transcript.yields(ReadEnvironment(), reply="variables")
     transcript.holds().records("exec_allowed", approval_id="4a5b6c")
-    transcript.yields(VerifyThenContinue(Image.ASKED), reply=outcome or Ran())
+    transcript.yields(VerifyThenContinue(WhichImage.ASKED), reply=outcome or Ran())
     if isinstance(outcome, KernelRefused):
         transcript.records("exec_failed")
     transcript.ends()
@@ -172,7 +172,9 @@ def test_an_exec_in_between_ends_it(mediator: ExecMediator, process: Process) ->
     approve(mediator, first(process))
     play_exec(mediator, facts(process, Program("/bin/ls", "ls", ("ls",)))).holds().records(
         "exec_allowed"
-    ).yields(VerifyThenContinue(Image.ASKED), reply=KernelRefused(7)).records("exec_failed").ends()
+    ).yields(VerifyThenContinue(WhichImage.ASKED), reply=KernelRefused(7)).records(
+        "exec_failed"
+    ).ends()
     is_asked(play_exec(mediator, second(process)))
 
 

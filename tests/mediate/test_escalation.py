@@ -13,6 +13,7 @@ from sigwrap.session.effects import (
     ContinueWatched,
     Effect,
     Escalation,
+    ExecTurn,
     Held,
     Hold,
     Look,
@@ -27,7 +28,6 @@ from sigwrap.session.effects import (
     Restarted,
     SignalTarget,
     TellWatchers,
-    Turn,
     VerifyThenContinue,
 )
 from sigwrap.session.lineage import Process
@@ -132,7 +132,7 @@ def _told(effects: list[Effect]) -> list[tuple[bool, bool]]:
 def test_watchers_are_told_of_what_goes_on_before_it_does() -> None:
     effects = _exec("other", is_watched=True)
     kinds = [type(each) for each in effects]
-    assert kinds == [Turn, Look, Turn, Hold, Record, TellWatchers, VerifyThenContinue]
+    assert kinds == [ExecTurn, Look, ExecTurn, Hold, Record, TellWatchers, VerifyThenContinue]
     assert _told(effects) == [(False, False)]
     watched = _exec("other", is_watched=True, Hold=Held.NO)
     assert [type(each) for each in watched][-2:] == [TellWatchers, ContinueWatched]

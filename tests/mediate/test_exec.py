@@ -20,7 +20,6 @@ from sigwrap.session.effects import (
     EndRun,
     Fail,
     Held,
-    Image,
     KernelRefused,
     LoadedOther,
     Logged,
@@ -38,6 +37,7 @@ from sigwrap.session.effects import (
     Unpreparable,
     VerifyThenContinue,
     Whereabouts,
+    WhichImage,
     WouldWait,
 )
 from sigwrap.session.lineage import Process, WouldFail
@@ -155,7 +155,7 @@ def test_another_image_than_the_judged_one_is_an_event_with_its_secrets_masked(
         "the kernel loaded another file", "/tmp/evil", ("evil", "--password=hunter22")
     )
     transcript = shell.asks_for("ls").holds().records("exec_allowed")
-    transcript.yields(VerifyThenContinue(Image.ASKED), reply=other)
+    transcript.yields(VerifyThenContinue(WhichImage.ASKED), reply=other)
     transcript.records("exec_verification_failed").yields(
         Tell(killed("ls", "the kernel loaded another file"))
     ).ends()
@@ -303,7 +303,7 @@ def test_a_replacement_takes_the_place_of_the_call(shell: Shell) -> None:
     transcript = redirected(shell).holds().records("exec_redirected")
     transcript.yields(Tell("sigwrap: was: good, instead"))
     transcript.yields(Replace(), reply=Restarted())
-    transcript.yields(VerifyThenContinue(Image.REPLACEMENT), reply=Ran()).ends()
+    transcript.yields(VerifyThenContinue(WhichImage.REPLACEMENT), reply=Ran()).ends()
     assert (
         transcript.payload
         | {
@@ -346,7 +346,9 @@ def test_a_call_that_could_not_be_restarted_or_came_back_altered_has_failed(shel
     transcript = redirected(shell).holds().records("exec_redirected")
     transcript.next()
     transcript.yields(Replace(), reply=Restarted())
-    transcript.yields(VerifyThenContinue(Image.REPLACEMENT), reply=KernelRefused(errno.ENOEXEC))
+    transcript.yields(
+        VerifyThenContinue(WhichImage.REPLACEMENT), reply=KernelRefused(errno.ENOEXEC)
+    )
     transcript.records("exec_failed", path="/opt/good", error="ENOEXEC", rule_name="instead").ends()
 
 
@@ -398,7 +400,7 @@ def test_a_stubs_command_runs_once_its_streams_are_tied(shell: Shell) -> None:
         decision="allow",
         reason="the command that its stub runs",
         verified=True,
-    ).yields(VerifyThenContinue(Image.REPLACEMENT), reply=Ran()).ends()
+    ).yields(VerifyThenContinue(WhichImage.REPLACEMENT), reply=Ran()).ends()
     shell = Shell(shell.process)
     shell.asks_for("bad", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=Prepared("/opt/good", ("good",), False)
@@ -412,7 +414,7 @@ def test_a_stubs_command_runs_once_its_streams_are_tied(shell: Shell) -> None:
     shell.asks_for("good", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=PREPARED
     ).holds().records("exec_allowed").yields(
-        VerifyThenContinue(Image.REPLACEMENT), reply=KernelRefused(errno.ENOENT)
+        VerifyThenContinue(WhichImage.REPLACEMENT), reply=KernelRefused(errno.ENOENT)
     ).records("exec_failed", path="/opt/good", error="ENOENT", rule_name="record-it").ends()
 
 
@@ -898,7 +900,7 @@ def test_an_exec_that_would_wait_goes_on_as_the_stub(shell: Shell) -> None:
     transcript = prepares_stub(shell).holds().records("exec_waiting")
     assert transcript.payload == {"path": "/usr/bin/git", "rule_name": "ask-push"}
     transcript.yields(Replace(), reply=Restarted())
-    transcript.yields(VerifyThenContinue(Image.REPLACEMENT), reply=Ran()).ends()
+    transcript.yields(VerifyThenContinue(WhichImage.REPLACEMENT), reply=Ran()).ends()
     assert shell.process.stub_of == "bash"
 
 

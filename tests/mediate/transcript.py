@@ -22,10 +22,10 @@ from sigwrap.policy.language.parse import parse_policy
 from sigwrap.session.effects import (
     Continue,
     Effect,
+    ExecTurn,
     Fail,
     Held,
     Hold,
-    Image,
     LetGo,
     Logged,
     Look,
@@ -38,10 +38,10 @@ from sigwrap.session.effects import (
     Steps,
     Succeed,
     Tell,
-    Turn,
     Unrecorded,
     VerifyThenContinue,
     Whereabouts,
+    WhichImage,
 )
 from sigwrap.session.lineage import Process, WouldFail
 from sigwrap.signal.facts import How, SignalFacts
@@ -105,14 +105,14 @@ class Transcript:
 
     def looks(self, reply: object) -> Transcript:
         """Once it is its turn."""
-        return self.yields(Turn(), Look(), reply=reply)
+        return self.yields(ExecTurn(), Look(), reply=reply)
 
     def holds(self, reply: object = Held.YES) -> Transcript:
-        return self.yields(Turn(), Hold(), reply=reply)
+        return self.yields(ExecTurn(), Hold(), reply=reply)
 
     def runs(self) -> None:
         """What was asked for, verified."""
-        self.yields(VerifyThenContinue(Image.ASKED), reply=Ran()).ends()
+        self.yields(VerifyThenContinue(WhichImage.ASKED), reply=Ran()).ends()
 
     def goes_on(self, unrecorded: Unrecorded | None = None) -> None:
         self.yields(Continue(unrecorded)).ends()

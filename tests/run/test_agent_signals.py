@@ -16,8 +16,8 @@ from sigwrap.control.freezing import Freezing
 from sigwrap.errors import StoreError
 from sigwrap.kernel.peer import Peer
 from sigwrap.policy.judge.rules import Trust
-from sigwrap.session.effects import Turn
-from sigwrap.session.processes import Turns
+from sigwrap.session.effects import ExecTurn
+from sigwrap.session.processes import ExecTurns
 from sigwrap.session.run_end import KillDemanded, TerminationDemanded
 from tests.mediate.transcript import engine
 from tests.support.stand_in import session_of
@@ -64,7 +64,7 @@ class Session:
             front=self,
             diagnostic=SimpleNamespace(tell=self._diagnose, save=self._copy),
         )
-        session.turns = self.turns = Turns(session)
+        session.exec_turns = self.exec_turns = ExecTurns(session)
         session.freezing = self.freezing = Freezing(session)
         session.agent_signals = self.signals = AgentSignals(session)
 
@@ -124,7 +124,7 @@ def test_each_is_recorded_before_it_takes_effect() -> None:
     assert session.send(STOP) == ["delivered", "agent_signal SIGSTOP delivered", "tree_frozen 0"]
     assert session.send(STOP) == ["no-op", "agent_signal SIGSTOP no-op"]
     for name in ("one", "another"):
-        session.turns.wait(_request(name), Turn())
+        session.exec_turns.wait(_request(name), ExecTurn())
     assert session.send(CONT) == [
         "delivered",
         "agent_signal SIGCONT delivered",
@@ -142,13 +142,13 @@ def test_each_is_recorded_before_it_takes_effect() -> None:
 @pytest.mark.parametrize("how", ["is over", "never ends"])
 def test_a_stop_waits_for_the_execs_in_flight_but_not_forever(how: str) -> None:
     session = Session()
-    session.turns.begun("an exec")
+    session.exec_turns.begun("an exec")
     assert session.send(STOP) == ["pending", "agent_signal SIGSTOP pending"]
-    assert session.turns.is_closed
+    assert session.exec_turns.is_closed
     assert not session.freezing.is_frozen
     session.log.clear()
     if how == "is over":
-        session.turns.ended("an exec")
+        session.exec_turns.ended("an exec")
         assert session.log == []  # this may be in the middle of a request
         session.later.pop()()
     else:
@@ -159,24 +159,24 @@ def test_a_stop_waits_for_the_execs_in_flight_but_not_forever(how: str) -> None:
 
 def test_a_stop_that_waits_is_cancelled() -> None:
     session = Session()
-    session.turns.begun("an exec")
+    session.exec_turns.begun("an exec")
     session.send(STOP)
     assert session.send(CONT) == [
         "delivered",
         "agent_signal SIGCONT delivered",
         "agent_signal SIGSTOP cancelled",
     ]
-    assert not session.turns.is_closed
+    assert not session.exec_turns.is_closed
 
 
 def test_an_interrupt_releases_the_execs_that_waited() -> None:
     session = Session()
-    session.turns.begun("an exec")
+    session.exec_turns.begun("an exec")
     assert session.send(INT, "lunch")[0] == "pending"
-    assert session.turns.is_closed
+    assert session.exec_turns.is_closed
     session.later[0]()
     assert session.log[-1] == "interrupt for operator: lunch"
-    assert not session.turns.is_closed
+    assert not session.exec_turns.is_closed
 
 
 def test_a_frozen_tree_is_let_run_to_end_and_frozen_again() -> None:
@@ -185,12 +185,12 @@ def test_a_frozen_tree_is_let_run_to_end_and_frozen_again() -> None:
     session.log.clear()
     session.freezing.let_run()
     session.freezing.let_run()
-    assert (session.log, session.turns.is_closed) == (["tree_thawed 0"], False)
+    assert (session.log, session.exec_turns.is_closed) == (["tree_thawed 0"], False)
     assert session.send(STOP)[0] == "no-op"
-    assert not session.turns.is_closed
+    assert not session.exec_turns.is_closed
     session.log.clear()
     session.signals.freeze_again()
-    assert (session.log, session.turns.is_closed) == (["tree_frozen 0"], True)
+    assert (session.log, session.exec_turns.is_closed) == (["tree_frozen 0"], True)
 
 
 def test_without_a_log_nothing_continues_and_a_kill_still_kills() -> None:
@@ -198,7 +198,7 @@ def test_without_a_log_nothing_continues_and_a_kill_still_kills() -> None:
     session.send(STOP)
     session.writes = False
     assert session.send(CONT)[0] == "failed"
-    assert session.freezing.is_frozen and session.turns.is_closed
+    assert session.freezing.is_frozen and session.exec_turns.is_closed
     assert session.send(KILL)[-1].startswith("KillDemanded")
 
 

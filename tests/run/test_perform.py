@@ -34,8 +34,8 @@ from sigwrap.session.effects import (
     Tell,
     Unrecorded,
     VerifyThenContinue,
+    WhichImage,
 )
-from sigwrap.session.effects import Image as WhichImage
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Outcome
 from sigwrap.session.perform import InWorker, Performer, Request

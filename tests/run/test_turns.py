@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sigwrap.session.effects import Turn
+from sigwrap.session.effects import ExecTurn
 from sigwrap.session.perform import PAUSED
-from sigwrap.session.processes import Turns
+from sigwrap.session.processes import ExecTurns
 from tests.support.stand_in import session_of
 
 
@@ -17,13 +17,13 @@ class Requests:
     def __init__(self) -> None:
         self.gone_on: list[str] = []
         self.freed: list[str] = []  # whose tracers may go on
-        self.turns = Turns(session_of(mediation=SimpleNamespace(performer=self)))
+        self.turns = ExecTurns(session_of(mediation=SimpleNamespace(performer=self)))
 
     def comes(self, name: str, pid: int = 1) -> None:
         process = SimpleNamespace(pid=pid)
         holdings = SimpleNamespace(free_tracer=lambda: self.freed.append(name))
         request: Any = SimpleNamespace(name=name, process=process, holdings=holdings)
-        if self.turns.wait(request, Turn()) is not PAUSED:
+        if self.turns.wait(request, ExecTurn()) is not PAUSED:
             self.wake(request)
 
     def wake(self, request: Any, _reply: object = None) -> None:
@@ -86,7 +86,7 @@ def test_who_waited_for_an_exec_waits_on_while_the_session_stands_still(
 def test_it_says_when_no_exec_is_in_flight(requests: Requests) -> None:
     idle: list[int] = []
     told = SimpleNamespace(no_exec_in_flight=lambda: idle.append(requests.turns.in_flight))
-    requests.turns = Turns(session_of(agent_signals=told))
+    requests.turns = ExecTurns(session_of(agent_signals=told))
     requests.turns.is_end_awaited = True
     requests.turns.begun("one")
     requests.turns.begun("two")

@@ -13,14 +13,14 @@ from sigwrap.cli.main import main
 from sigwrap.exec import handler, verify
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts
-from sigwrap.exec.handler import Seen
+from sigwrap.exec.handler import ExecLookup
 from sigwrap.session.lineage import Process
 
 
 def if_there_is_memory(look: Callable[..., object]) -> Any:
     def looks(*facts: Any, **options: Any) -> object:
         seen = look(*facts, **options)
-        if isinstance(seen, Seen) and os.path.basename(seen.asked.path) == b"too-much":
+        if isinstance(seen, ExecLookup) and os.path.basename(seen.asked.path) == b"too-much":
             seen.executable.close()
             raise MemoryError
         return seen
