@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
+_LOOKS = 10
 _STUB_ATTEMPTS = 3  # a signal may interrupt one
 _A_STUB_OPENS = 24  # descriptors that an interpreter reads at its start, and its own
 
@@ -313,13 +314,24 @@ def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
     opened = list[int]()
     try:
         opened.append(procfs.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
-        opened.append(open_known(os.fsdecode(path), opened[0]))
+        opened.append(_open_cached(os.fsdecode(path), opened[0]))
         return inode_of(opened[1]) == inode
     except OSError:
         return False
     finally:
         for fd in opened:
             os.close(fd)
+
+
+def _open_cached(path: str, folder: int) -> int:
+    """Look again if a rename or a mount, anywhere on the machine, disturbed the kernel's search of
+    its caches. The path was found a moment ago."""
+    for _ in range(_LOOKS - 1):
+        try:
+            return open_known(path, folder)
+        except BlockingIOError:
+            os.sched_yield()
+    return open_known(path, folder)
 
 
 def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from sigwrap.exec import replacements
+from sigwrap.kernel import paths
+from sigwrap.kernel.file_state import inode_of
 
 # By the assembler's prefix on another machine.
 ASSEMBLED = {"x86_64": replacements.X86_64, "aarch64": replacements.AARCH64}
@@ -72,3 +75,19 @@ def test_its_file_is_sealed() -> None:
         os.pwrite(fd, b"x", 0)
     assert fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_WRITE
     os.close(fd)
+
+
+def test_a_search_of_the_caches_that_a_rename_disturbs_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disturbed = iter([errno.EAGAIN] * 3)
+
+    def open_known(path: str, folder: int) -> int:
+        for error in disturbed:
+            raise OSError(error, os.strerror(error))
+        return paths.open_known(path, folder)
+
+    monkeypatch.setattr(replacements, "open_known", open_known)
+    inode = inode_of(os.path.realpath(b"/usr/bin/env"))
+    assert replacements._leads_to(b"/usr/bin/env", inode, os.getpid())
+    assert not replacements._leads_to(b"/usr/bin/env/none", inode, os.getpid())
