@@ -32,6 +32,7 @@ from sigwrap.kernel.file_state import (
     State,
     ask,
     inode_of,
+    known_state_in,
     lies_on_a_disk,
     magic_of,
     place_of,
@@ -321,26 +322,24 @@ class Caller:
         """
         if failure.errno not in _MISSING:
             return True
-        if _WE_MAY_SEARCH_ALL:
-            return False
-        path = path.rstrip(b"/")
-        try:
-            os.close(self._open_at_once(folder, path, _UNFOLLOWED))
-            return False  # a broken link
-        except OSError as nothing:
-            if nothing.errno not in _MISSING:
-                return False
-        above = path.rpartition(b"/")[0]
-        if not above:
-            return folder == AT_FDCWD or not self._leads_elsewhere(folder)
-        try:
-            found = self._open_at_once(folder, above, _UNFOLLOWED)
-        except OSError:
-            return False
-        try:
-            return not self._leads_elsewhere(found)
-        finally:
-            os.close(found)
+        while path := path.rstrip(b"/"):
+            try:
+                found = self._open_at_once(folder, path, _UNFOLLOWED)
+            except OSError as nothing:
+                if nothing.errno not in _MISSING:
+                    return False
+                path = path.rpartition(b"/")[0]
+                continue
+            try:
+                is_the_same = not self._leads_elsewhere(found)
+            finally:
+                os.close(found)
+            if not _WE_MAY_SEARCH_ALL:
+                return is_the_same
+            return is_the_same and folder == AT_FDCWD and _all_users_may_search(path)
+        if folder == AT_FDCWD:
+            return True  # it is in the root
+        return not (_WE_MAY_SEARCH_ALL or self._leads_elsewhere(folder))
 
     def _leads_elsewhere(self, fd: int) -> bool:
         """Return whether the caller may find another file: at a broken link, or below procfs."""
@@ -471,6 +470,21 @@ class _Walk:
     def _move(self, fd: int) -> None:
         os.close(self._here)
         self._here = fd
+
+
+def _all_users_may_search(path: bytes) -> bool:
+    """Return whether every user may search an absolute path and each folder on it. False with
+    links."""
+    while True:
+        try:
+            mode = known_state_in(AT_FDCWD, path or b"/").mode
+        except OSError:
+            return False
+        if stat.S_ISLNK(mode) or not _all_users_search(mode):
+            return False
+        if not path:
+            return True
+        path = path.rpartition(b"/")[0]
 
 
 def _all_users_search(mode: int) -> bool:
