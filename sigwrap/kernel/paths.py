@@ -149,20 +149,6 @@ def open_without_links(path: str) -> int:
     return _open(AT_FDCWD, os.fsencode(path), _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS))
 
 
-def open_on_one_mount(folder_fd: int, path: str, flags: int = 0) -> int:
-    """Return an O_PATH descriptor; raise OSError if a link or a mount point is on the way.
-
-    A link at the end of the path is opened itself.
-    """
-    how = _how(_PATH_FLAGS | os.O_NOFOLLOW | flags, _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV)
-    try:
-        return _open(folder_fd, os.fsencode(path), how)
-    except OSError as failure:
-        if failure.errno == errno.EXDEV:
-            raise OSError(errno.EXDEV, OTHER_MOUNT) from failure
-        raise
-
-
 def open_known(path: str, folder_fd: int = AT_FDCWD) -> int:
     """Return an O_PATH descriptor if the kernel has the path in its caches. Follows links.
 

@@ -21,8 +21,8 @@ from itertools import islice
 from sigwrap.bare import NamedTuple
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
-from sigwrap.kernel.file_state import State, known_state_in, may_be_later_in
-from sigwrap.kernel.paths import Caller, WouldBlock, open_on_one_mount, our_view, path_of
+from sigwrap.kernel.file_state import State, known_state_in, may_be_later_in, mount_of
+from sigwrap.kernel.paths import Caller, WouldBlock, our_view, path_of
 from sigwrap.start import onefile
 from sigwrap.start.own_code import read_files
 
@@ -212,12 +212,14 @@ def _changed_below(fd: int, folder: str) -> Iterator[str]:
     for name, inode in inside.items():
         path = os.path.join(folder, name)
         try:
-            inner = open_on_one_mount(fd, name, os.O_DIRECTORY)
+            flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            inner = os.open(name, flags, dir_fd=fd)
         except OSError:
             yield path
             continue
         try:
-            if os.fstat(inner).st_ino == inode:
+            # The server of another mount could block.
+            if mount_of(inner) == mount_of(fd) and os.fstat(inner).st_ino == inode:
                 yield from _changed_below(inner, path)
             else:
                 yield path
