@@ -17,7 +17,7 @@ from sigwrap.bare import TYPE_CHECKING, signal, suppress
 from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs, signals
-from sigwrap.kernel.libc import Bounded, let_calls_be_broken_off, run_bounded
+from sigwrap.kernel.libc import Bounded, run_bounded
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.procfs import Rights
 from sigwrap.kernel.ptrace import ERESTARTSYS
@@ -127,7 +127,6 @@ class Network:
         self._loop = session.loop
         self._sockets = Sockets(self._rules)
         self._listeners = Listeners(session, self._sockets.own)
-        let_calls_be_broken_off()
         self._bounded = Bounded()
         self._looks = 0  # looks that are due later
         self._other_rights = OtherRights()

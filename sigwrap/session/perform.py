@@ -183,7 +183,7 @@ class Performer:
             Tell: self._tell,
             EndRun: self._on_end_run,
         }
-        terminals.allow_writing_to_terminals()
+        terminals.prepare_to_write()
 
     def offer(self, handlers: dict[type, EffectHandler]) -> None:
         """Add what carries out the effects of one family."""

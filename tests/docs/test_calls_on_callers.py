@@ -31,7 +31,7 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "kernel/peer.py": {FIELDS: ("fstat",)},  # of a socket
     "kernel/terminals.py": {
-        WORKER: ("pwritev", "write", "fstat", "tcgetattr"),
+        WORKER: ("write", "tcgetattr"),
         NONBLOCKING: ("write", "tcflow", "fstat", "fcntl F_DUPFD_CLOEXEC"),
     },
     "front/terminal.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
@@ -111,7 +111,6 @@ NAMED = {
     "os.pread": "pread",
     "os.preadv": "pread",
     "os.pwrite": "pwrite",
-    "os.pwritev": "pwritev",
     "os.read": "read",
     "os.tcsetpgrp": "TIOCSPGRP",
     "os.write": "write",
