@@ -276,7 +276,7 @@ def closes_at_once(fd: int) -> bool:
 
 
 def _closes_at_once(path: bytes) -> bool:
-    kind, major = kind_of(path)
+    kind, major, _minor = kind_of(path)
     return kind != stat.S_IFSOCK and (kind != stat.S_IFCHR or major in _LOCAL_MAJORS)
 
 

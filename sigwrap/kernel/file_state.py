@@ -151,23 +151,20 @@ def _listed() -> list[tuple[int, bytes]]:
     """Return the ids and types of all mounts; none before Linux 6.8, or if a container refuses."""
     found: list[tuple[int, bytes]] = []
     buffer = ctypes.create_string_buffer(_MAX_BYTES)
+    ids = (ctypes.c_uint64 * _LISTED_AT_ONCE)()
     last = 0
-    while ids := _ids_after(last):
-        last = ids[-1]
-        for number in ids:
+    while True:
+        request = _REQUEST.pack(_REQUEST.size, 0, _THE_ROOT, last)
+        count = _ask_mount(_SYS_LISTMOUNT, request, ctypes.addressof(ids), _LISTED_AT_ONCE, 0)
+        if count <= 0:
+            return found
+        last = ids[count - 1]
+        for number in ids[:count]:
             request = _REQUEST.pack(_REQUEST.size, 0, number, _TYPE)
             if _ask_mount(_SYS_STATMOUNT, request, ctypes.addressof(buffer), _MAX_BYTES, 0) == 0:
                 data = buffer.raw
                 start = _STRINGS_AT + _TYPE_AT.unpack_from(data)[0]
                 found.append((number, data[start : data.index(b"\0", start)]))
-    return found
-
-
-def _ids_after(last: int) -> list[int]:
-    ids = (ctypes.c_uint64 * _LISTED_AT_ONCE)()
-    request = _REQUEST.pack(_REQUEST.size, 0, _THE_ROOT, last)
-    count = _ask_mount(_SYS_LISTMOUNT, request, ctypes.addressof(ids), _LISTED_AT_ONCE, 0)
-    return list(ids[: max(0, count)])
 
 
 def _mountinfo(pid: int | str) -> list[MountLine]:
@@ -188,8 +185,6 @@ def unescaped(point: bytes) -> bytes:
         return point
     return re.sub(rb"\\([0-7]{3})", lambda escaped: bytes([int(escaped[1], 8)]), point)
 
-
-# Read statx(2) of a file, without asking the program that serves it.
 
 _SYS_STATX = NUMBERS["statx"]
 AT_EMPTY_PATH = 0x1000
@@ -274,13 +269,7 @@ def born_at(file: bytes | int) -> Born:
     return (major << 32 | minor, number), (seconds, nanoseconds)
 
 
-def kind_of(path: bytes) -> tuple[int, int]:
-    """Return the type, and a device's major number. Follows links of /proc."""
-    kind, major, _minor = device_of(path)
-    return kind, major
-
-
-def device_of(path: bytes) -> tuple[int, int, int]:
+def kind_of(path: bytes) -> tuple[int, int, int]:
     """Return the type, and a device's numbers. Follows links of /proc."""
     mode, major, minor = _DEVICE.unpack_from(_ask_about(path, _STATX_TYPE))
     return stat.S_IFMT(mode), major, minor

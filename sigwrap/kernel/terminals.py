@@ -290,7 +290,7 @@ class Line:
         if self._fd < 0:
             return
         try:
-            kind, major = kind_of(b"/proc/self/fd/%d" % self._fd)
+            kind, major, _minor = kind_of(b"/proc/self/fd/%d" % self._fd)
             is_terminal = kind == stat.S_IFCHR and major in _TERMINAL_MAJORS
             if not is_terminal and kind not in (stat.S_IFSOCK, stat.S_IFIFO, stat.S_IFREG):
                 return

@@ -231,7 +231,7 @@ def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> 
 
 def _take(tid: int, fd: int) -> int:
     try:
-        kind, _major = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
+        kind, *_device = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
     except OSError as missing:
         error = errno.EPERM if missing.errno == errno.EACCES else errno.EBADF
         raise OSError(error, os.strerror(error)) from missing
@@ -313,7 +313,7 @@ def _sockets(glob: str, most_names: int) -> Iterator[str]:
     for folder in folders:
         for path in _named(folder, last, left):
             try:
-                kind, _ = kind_of(os.fsencode(path))
+                kind, *_device = kind_of(os.fsencode(path))
             except OSError:
                 continue
             if kind == stat.S_IFSOCK:

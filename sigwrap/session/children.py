@@ -188,4 +188,4 @@ class JobControl:
 
 def _handled_by(pid: int) -> frozenset[int]:
     """Return the signals that do not stop the process: it catches or ignores them."""
-    return signals.caught_or_ignored(pid)
+    return signals.signals_in(pid, b"SigCgt", b"SigIgn")

@@ -20,7 +20,7 @@ from sigwrap.errors import KernelError
 from sigwrap.front.interrupts import JOB_STOPS
 from sigwrap.kernel import descriptors, procfs, signals
 from sigwrap.kernel import process as linux_process
-from sigwrap.kernel.file_state import device_of, kind_of
+from sigwrap.kernel.file_state import kind_of
 from sigwrap.kernel.peer import FORK_SERVER_NAME
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP
@@ -405,7 +405,7 @@ def _open_terminal(tid: int, fd: int) -> int:
     Raises OSError for any other descriptor.
     """
     ours = procfs.controlling_terminal(os.getpid())
-    kind, major, minor = device_of(b"/proc/%d/fd/%d" % (tid, fd))
+    kind, major, minor = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
     is_ours = ours is not None and ours == procfs.controlling_terminal(tid)
     if kind != stat.S_IFCHR or not is_ours or os.makedev(major, minor) not in (_DEV_TTY, ours):
         raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))

@@ -31,9 +31,9 @@ def test_later_only_so_many_names_are_looked_at(
             (tmp_path / f"d-{number}/{other}").touch()
     asked: list[bytes] = []
 
-    def kind_of(path: bytes) -> tuple[int, int]:
+    def kind_of(path: bytes) -> tuple[int, int, int]:
         asked.append(path)
-        return stat.S_IFREG, 0
+        return stat.S_IFREG, 0, 0
 
     monkeypatch.setattr(places, "kind_of", kind_of)
     monkeypatch.setattr(places, "_MOST_NAMES", 100)
