@@ -26,7 +26,7 @@ _MODULES = (
 _SELDOM = (
     *("join", "control/activation", "approve/control_client"),
     *("control/remote_poll", "control/remote_switch"),
-    *("log/catalog", "log/maintenance", "log/reader"),
+    *("log/catalog", "log/reader"),
     # Under a policy of the user's own, and those that have limits.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
     *("policy/language/shapes", "policy/language/lint", "policy/language/yaml_text"),
