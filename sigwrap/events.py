@@ -486,12 +486,6 @@ def times(payload: Payload) -> int:
     return count if count > 0 else 1
 
 
-class Base64(str):
-    """Text without characters that JSON escapes, so the encoder need not search for them."""
-
-    __slots__ = ()
-
-
 def io_payload(stream: str, offset: int, data: bytes) -> Payload:
     payload: Payload = {"stream": stream, "offset": offset, "size": len(data)}
     if b"\0" not in data:
@@ -499,7 +493,7 @@ def io_payload(stream: str, offset: int, data: bytes) -> Payload:
             return {**payload, "text": data.decode()}
         except UnicodeDecodeError:
             pass
-    return {**payload, "base64": Base64(b2a_base64(data, newline=False), "ascii")}
+    return {**payload, "base64": b2a_base64(data, newline=False).decode()}
 
 
 def recorded_bytes(payload: Payload) -> bytes:
