@@ -9,7 +9,6 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from sigwrap.amounts import size_bytes, span_s
 from sigwrap.approve.control_client import is_listened_at, left_sockets, remove_left
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import (
@@ -37,7 +36,7 @@ from sigwrap.log.catalog import recover as recover_session
 from sigwrap.outcomes import counted
 from sigwrap.report.forms.sessions import Reader, render_sessions
 from sigwrap.report.forms.times import byte_size, rough_span
-from sigwrap.text import printable, shell_words
+from sigwrap.text import printable, shell_words, size_bytes, span_s
 
 Amount = TypeVar("Amount", int, float)
 
