@@ -25,7 +25,7 @@ PURE = {
     "approve.questions",
     *("session.effects", "session.lineage", "session.run_end", "front.interrupts"),
 }
-BELOW_PURE = {"bare", "errors", "amounts", "machine"}
+BELOW_PURE = {"bare", "errors", "machine"}
 # The rest, from the bottom up; a part may import pure modules, those that its line names, and none
 # below that line. The session has two parts: what the other folders use, and what uses them.
 USES_THE_FOLDERS = {
