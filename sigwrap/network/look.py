@@ -318,8 +318,8 @@ def _matching(glob: str, most_names: int, listed: dict[str, list[str]]) -> list[
                 listed[folder] = _names_in(folder, most_names)
             names = listed[folder][:most_names]
             most_names -= len(names)
-            matching = filter(pattern.matches, names)
-            found += [f"{folder}/{name}" for name in matching]
+            likely = [name for name in names if name.startswith(pattern.prefix)]
+            found += [f"{folder}/{name}" for name in filter(pattern.matches, likely)]
     return found
 
 
