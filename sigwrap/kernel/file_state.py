@@ -210,7 +210,7 @@ class _Buffers(_thread._local):
 _buffers = _Buffers()
 OWNER = struct.Struct("<20xII")
 _MODE_AND_CHANGE = struct.Struct("<28xH66xqI")  # mode, ctime
-_BORN = struct.Struct("<80xqI")
+_BORN = struct.Struct("<28xH2xQ40xqI44xII")  # mode, inode, birth, device
 _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
 _STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
 _DEVICE = struct.Struct("<28xH98xII")  # mode, rdev_major, rdev_minor
@@ -263,10 +263,24 @@ def inode_of(file: bytes | int) -> Inode:
 
 
 def born_at(file: bytes | int) -> Born:
-    found = _ask_about(file, _STATX_INO | _STATX_BTIME)
-    number, major, minor, _ = _INODE_AND_DEVICE.unpack_from(found)
-    seconds, nanoseconds = _BORN.unpack_from(found)
-    return (major << 32 | minor, number), (seconds, nanoseconds)
+    return _read_born(_ask_about(file, _STATX_INO | _STATX_BTIME))[1]
+
+
+def born_sockets(paths: Iterable[str]) -> Iterator[tuple[str, Born]]:
+    """Yield the paths of sockets; there may be thousands."""
+    buffer = _buffers.own
+    address = ctypes.addressof(buffer)
+    flags, mask = AT_STATX_DONT_SYNC, _STATX_TYPE | _STATX_INO | _STATX_BTIME
+    for path in paths:
+        if _statx(_SYS_STATX, 0, os.fsencode(path), flags, mask, address) == 0:
+            mode, born = _read_born(buffer)
+            if stat.S_ISSOCK(mode):
+                yield path, born
+
+
+def _read_born(found: Buffer) -> tuple[int, Born]:
+    mode, number, seconds, nanoseconds, major, minor = _BORN.unpack_from(found)
+    return mode, ((major << 32 | minor, number), (seconds, nanoseconds))
 
 
 def kind_of(path: bytes) -> tuple[int, int, int]:

@@ -129,6 +129,15 @@ def open_without_links(path: str) -> int:
     return _open(AT_FDCWD, os.fsencode(path), resolve=_RESOLVE_NO_SYMLINKS)
 
 
+def open_on_one_mount(folder_fd: int, path: str, flags: int = 0) -> int:
+    """Return an O_PATH descriptor; raise OSError if a link or a mount point is on the way.
+
+    A link at the end of the path is opened itself.
+    """
+    resolve = _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV
+    return _open(folder_fd, os.fsencode(path), _LINK_FLAGS | flags, resolve=resolve)
+
+
 def open_known(path: str, folder_fd: int = AT_FDCWD) -> int:
     """Return an O_PATH descriptor if the kernel has the path in its caches. Follows links.
 

@@ -15,12 +15,13 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from sigwrap import calls
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import KernelError
 from sigwrap.kernel.descriptors import duplicate_socket, let_go
-from sigwrap.kernel.file_state import Born, Inode, born_at, kind_of
+from sigwrap.kernel.file_state import Born, Inode, born_at, born_sockets, kind_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, our_view, path_of
 from sigwrap.kernel.peer import Named, file_of, is_there, named
@@ -289,12 +290,10 @@ class KeptSockets:
 
     def _look(self, most_names: int) -> Iterator[tuple[str, str, Born]]:
         self._looked_s = time.monotonic()
+        listed: dict[str, list[str]] = {}  # several globs begin with the same folder
         for glob in self._globs:
-            for path in _sockets(glob, most_names):
-                try:
-                    yield glob, path, born_at(os.fsencode(path))
-                except OSError:
-                    continue
+            for path, file in born_sockets(_matching(glob, most_names, listed)):
+                yield glob, path, file
 
     def _note(self, glob: str, path: str, file: Born) -> None:
         names = self._at_first.get(file)
@@ -305,33 +304,31 @@ class KeptSockets:
         names.setdefault(glob, path)
 
 
-def _sockets(glob: str, most_names: int) -> Iterator[str]:
-    folders, left = [""], iter(range(most_names))
-    *parts, last = glob.split("/")[1:]
-    for part in parts:
-        folders = [path for folder in folders for path in _named(folder, part, left)]
-    for folder in folders:
-        for path in _named(folder, last, left):
-            try:
-                kind, *_device = kind_of(os.fsencode(path))
-            except OSError:
+def _matching(glob: str, most_names: int, listed: dict[str, list[str]]) -> list[str]:
+    """Return the paths that match, among so many names in folders."""
+    found = [""]
+    for part in glob.split("/")[1:]:
+        folders, found = found, []
+        pattern = Glob(part) if is_glob(part) else None
+        for folder in folders:
+            if pattern is None:
+                found.append(f"{folder}/{part}")
                 continue
-            if kind == stat.S_IFSOCK:
-                yield path
+            if folder not in listed:
+                listed[folder] = _names_in(folder, most_names)
+            names = listed[folder][:most_names]
+            most_names -= len(names)
+            likely = [name for name in names if name.startswith(pattern.prefix)]
+            found += [f"{folder}/{name}" for name in filter(pattern.matches, likely)]
+    return found
 
 
-def _named(folder: str, part: str, left: Iterator[int]) -> Iterator[str]:
-    if not is_glob(part):
-        yield f"{folder}/{part}"
-        return
-    pattern = Glob(part)
+def _names_in(folder: str, most: int) -> list[str]:
     try:
         with os.scandir(folder or "/") as entries:
-            for _, entry in zip(left, entries, strict=False):
-                if pattern.matches(entry.name):
-                    yield f"{folder}/{entry.name}"
+            return [entry.name for entry in islice(entries, most)]
     except OSError:
-        return
+        return []
 
 
 # Servers of the session

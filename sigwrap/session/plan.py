@@ -81,7 +81,8 @@ def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tel
         from sigwrap.network import handler as network_module
 
         network = network_module.Network
-    own_code.read_what_is_used_later(needs_patterns=policy.has_patterns)
+    if policy.has_patterns:
+        own_code.read_patterns_engine()
     onefile.release_unpacked(for_stubs=policy.has_recordings)
     return Plan(
         store=store,
