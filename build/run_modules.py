@@ -24,8 +24,7 @@ _MODULES = (
 )
 # Of these, what few runs import: it is packed, as everything else is.
 _SELDOM = (
-    *("join", "control/activation", "approve/control_client"),
-    *("control/remote_poll", "control/remote_switch"),
+    *("join", "control/activation", "control/remote_switch", "approve/control_client"),
     *("log/catalog", "log/maintenance", "log/reader"),
     # Under a policy of the user's own, and those that have limits.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),

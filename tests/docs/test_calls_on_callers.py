@@ -88,7 +88,7 @@ OWN = {
     "control/cgroups.py": "its own control group",
     "control/usage.py": "compares two processes of the tree",
     "join/fork_server.py": "a process of its own",
-    "control/remote_poll.py": "a file of the user, by a thread of its own",
+    "control/remote_switch.py": "a file of the user, by a thread of its own",
 }
 OWN_CALLS = {  # in modules that also call callers' objects
     *((call, "network/duplicate.py") for call in ("prctl", "capset", "setgroups")),
