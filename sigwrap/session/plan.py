@@ -29,7 +29,7 @@ from sigwrap.text import masked, printable, shell_words, shortened
 
 if TYPE_CHECKING:
     from sigwrap.control.remote_switch import RemoteSwitch
-    from sigwrap.control.usage_limits import Usage
+    from sigwrap.control.usage import Usage
     from sigwrap.join.joins import Joins
     from sigwrap.network.handler import Network
 
@@ -73,7 +73,7 @@ def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tel
         joins = joined.Joins(settings, tell)
     usage: type[Usage] | None = None
     if policy.limits.cpu_time_s or policy.limits.memory_bytes:
-        from sigwrap.control import usage_limits as usage_module
+        from sigwrap.control import usage as usage_module
 
         usage = usage_module.Usage
     network: type[Network] | None = None

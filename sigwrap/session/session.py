@@ -42,7 +42,7 @@ from sigwrap.session.settings import RunSettings, is_unattended
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
-    from sigwrap.control.usage_limits import Usage
+    from sigwrap.control.usage import Usage
 
 _IDLE_S = 0.05
 

@@ -85,9 +85,10 @@ OWN = {
     "kernel/procfs.py": PROC,
     "start/onefile.py": OPENED_BY_SIGWRAP,
     "kernel/libc.py": "its own threads and timers",
-    "control/usage.py": "its own control group",
+    "control/cgroups.py": "its own control group",
+    "control/usage.py": "compares two processes of the tree",
     "join/fork_server.py": "a process of its own",
-    "control/remote_poll.py": "a file of the user, by a thread of its own",
+    "control/remote_switch.py": "a file of the user, by a thread of its own",
 }
 OWN_CALLS = {  # in modules that also call callers' objects
     *((call, "network/duplicate.py") for call in ("prctl", "capset", "setgroups")),
