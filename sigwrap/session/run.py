@@ -33,7 +33,7 @@ from sigwrap.session.launch import (
     outer_session,
 )
 from sigwrap.session.plan import Plan, plan_of
-from sigwrap.session.recorder import LogBudget, Recorder
+from sigwrap.session.recorder import Recorder
 from sigwrap.session.run_end import RunEnd
 from sigwrap.session.sandbox import plan_sandbox
 from sigwrap.session.session import Facts, Session
@@ -242,8 +242,7 @@ def _open_log(
     key = key_from_environment(inherited.environment)
     log = SessionLog.create(plan.store, session_id, key=key, durable=settings.durable)
     size = settings.log_size_bytes or policy.limits.log_size_bytes or DEFAULT_LOG_SIZE_BYTES
-    budget = LogBudget(size, ends_run=policy.limits.at_log_size != "deny")
-    recorder = Recorder(log, tell, budget)
+    recorder = Recorder(log, tell, size, ends_run=policy.limits.at_log_size != "deny")
     if limited := ", ".join(limits.not_lifted()):
         tell(f"{limited} {limits.LIMIT_US_TOO}")
     system = os.uname()
