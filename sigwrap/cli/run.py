@@ -17,11 +17,11 @@ from sigwrap.errors import (
     SigwrapError,
 )
 from sigwrap.front.messages import Channel, DiedOf, HeldUp
-from sigwrap.front.process import run_before_supervisor
+from sigwrap.front.process import FrontProcess
 from sigwrap.kernel import limits, procfs, signals
 from sigwrap.kernel.descriptors import close_all_but, require_enough, reserve_standard_streams
 from sigwrap.outcomes import counted
-from sigwrap.session.settings import BELL, Report, RunSettings, is_unattended
+from sigwrap.session.settings import Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 
@@ -73,15 +73,7 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
                 note_in_time(*map(str.rstrip, traceback.format_exception(bug)))
             return REFUSED
 
-    return run_before_supervisor(
-        supervise,
-        inherited,
-        note_in_time,
-        grace_s=settings.grace_s,
-        interrupts_end=settings.interrupt,
-        ends_with_caller=settings.ends_with_caller,
-        notify="" if settings.notify == BELL else settings.notify,
-    )
+    return FrontProcess(settings, inherited, supervise, note_in_time).run()
 
 
 def _supervise(

@@ -8,20 +8,8 @@ import time
 from collections.abc import Callable
 
 from sigwrap.bare import TYPE_CHECKING, signal
-from sigwrap.front.messages import (
-    CommandEnded,
-    Forget,
-    Forgotten,
-    InterruptArrived,
-    InterruptDemanded,
-    InterruptWithdrawn,
-    KillTree,
-    Message,
-    NothingMore,
-    NotifyFailed,
-    Place,
-    SignalForCommand,
-)
+from sigwrap.front import messages
+from sigwrap.front.messages import Place
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel import procfs
 from sigwrap.policy.judge.signals import signal_name
@@ -54,12 +42,12 @@ class FrontLink:
             go()
             return
         self._go = go
-        self._channel.send(Forget(names))
+        self._channel.send(messages.Forget(names))
 
     def drain_front(self) -> None:
         """Read the front process's messages from before the command's end: an interrupt among them
         is why the command ended."""
-        self._channel.send(CommandEnded())
+        self._channel.send(messages.CommandEnded())
         poll = select.poll()
         poll.register(self._channel.fd, select.POLLIN)
         deadline = time.monotonic() + _LAST_WORDS_S
@@ -74,7 +62,7 @@ class FrontLink:
 
     def interrupt(self, source: str) -> None:
         """Let the front process decide what the command gets, as for any interrupt."""
-        self._channel.send(InterruptDemanded(source))
+        self._channel.send(messages.InterruptDemanded(source))
 
     def _on_message(self, _happened: int) -> None:
         for message in self._channel.receive():
@@ -87,28 +75,28 @@ class FrontLink:
         self._loop.unwatch(self._pidfd)
         self._ending.on(KillDemanded("sigwrap's front process died"))
 
-    def _obey(self, message: Message) -> None:
+    def _obey(self, message: messages.Message) -> None:
         match message:
-            case InterruptArrived():
+            case messages.InterruptArrived():
                 self._interrupted(message)
-            case InterruptWithdrawn():
+            case messages.InterruptWithdrawn():
                 self._withdrawn()
-            case SignalForCommand():
+            case messages.SignalForCommand():
                 self._pass_on(message)
-            case KillTree(reason=reason):
+            case messages.KillTree(reason=reason):
                 self._ending.on(KillDemanded(reason))
-            case Forgotten():
+            case messages.Forgotten():
                 if self._go is not None:
                     self._go()
                     self._go = None
-            case NotifyFailed():
+            case messages.NotifyFailed():
                 self._session.approvals.approvers.notify_failed()
-            case NothingMore():
+            case messages.NothingMore():
                 self._is_drained = True
             case _:
                 raise ValueError(f"not for the supervisor: {message}")
 
-    def _interrupted(self, message: InterruptArrived) -> None:
+    def _interrupted(self, message: messages.InterruptArrived) -> None:
         if message.ends_run:
             self._ending.on(Interrupted(message.number))
         payload = {
@@ -116,15 +104,15 @@ class FrontLink:
             "signal_name": signal_name(message.number),
             "origin": "terminal" if message.from_terminal else "process",
             "taken_by": "sigwrap" if message.ends_run else "command",
-            **message.sender.payload,
+            **message.sender,
         }
-        self._recorder.record("interrupt_received", message.sender.pid, payload)
+        self._recorder.record("interrupt_received", message.sender["sender_pid"], payload)
 
     def _withdrawn(self) -> None:
         self._recorder.record("interrupt_withdrawn", self._command_pid, {})
         self._ending.on(Withdrawn())
 
-    def _pass_on(self, message: SignalForCommand) -> None:
+    def _pass_on(self, message: messages.SignalForCommand) -> None:
         command, number = self._command_pid, message.number
         found = procfs.stat(command)
         if self._ending.run.command_has_ended or found is None or found.has_ended:
@@ -134,10 +122,10 @@ class FrontLink:
         payload = {
             "signal": number,
             "signal_name": signal_name(number),
-            **message.sender.payload,
+            **message.sender,
         }
         self._recorder.record("interrupt_forwarded", command, payload)
-        if number == signal.SIGINT and message.sender.place is Place.AGENT_SIGNAL:
+        if number == signal.SIGINT and message.sender["sender_place"] == Place.AGENT_SIGNAL:
             self._send_to_job(number)
         else:
             linux_process.send(command, number)
