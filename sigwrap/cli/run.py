@@ -17,11 +17,11 @@ from sigwrap.errors import (
     SigwrapError,
 )
 from sigwrap.front.messages import Channel, DiedOf, HeldUp
-from sigwrap.front.process import run_before_supervisor
+from sigwrap.front.process import FrontProcess
 from sigwrap.kernel import limits, procfs, signals
 from sigwrap.kernel.descriptors import close_all_but, require_enough, reserve_standard_streams
 from sigwrap.outcomes import counted
-from sigwrap.session.settings import BELL, Report, RunSettings, is_unattended
+from sigwrap.session.settings import Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited
 
@@ -73,15 +73,7 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
                 note_in_time(*map(str.rstrip, traceback.format_exception(bug)))
             return REFUSED
 
-    return run_before_supervisor(
-        supervise,
-        inherited,
-        note_in_time,
-        grace_s=settings.grace_s,
-        interrupts_end=settings.interrupt,
-        ends_with_caller=settings.ends_with_caller,
-        notify="" if settings.notify == BELL else settings.notify,
-    )
+    return FrontProcess(settings, inherited, supervise, note_in_time).run()
 
 
 def _supervise(
@@ -127,7 +119,8 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 
 
 def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
-    counts = ended.counts
+    recorder = ended.recorder
+    counts = recorder.actions
     is_said = ended.status == LIMIT_REACHED or ended.reason.startswith(_SAID_BEFORE)
     took = f"{ended.duration_s:.0f}" if ended.duration_s >= 10 else f"{ended.duration_s:.1f}"
     parts = [f"exit {ended.status} after {took} s"]
@@ -136,18 +129,19 @@ def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
     parts += _refused(ended)
     if counts.approved:
         parts.append(f"{counts.approved} approved")
-    if ended.handed_work:
+    if recorder.counts["work_handed_outside"]:
         parts.append("handed work outside the session")
-    if ended.unrecorded:
-        parts.append(f"{counted(ended.unrecorded, 'event')} could not be recorded")
+    if recorder.unrecorded:
+        parts.append(f"{counted(recorder.unrecorded, 'event')} could not be recorded")
     yield _with_report(parts, ended)
     if verbose:
         seen = ", ".join(counts.lines()) or "no commands"
-        yield f"session {ended.session_id}: {seen}; log head {ended.head}"
+        yield f"session {ended.session_id}: {seen}; log head {recorder.log.head}"
 
 
 def _refused(ended: Ended) -> list[str]:
-    denied, files = ended.counts.denied, ended.counts.refused_files
+    counts = ended.recorder.actions
+    denied, files = counts.denied, counts.refused_files
     said = [f"{counted(denied, 'action')} denied"] if denied else []
     return [*said, f"{counted(files, 'file')} probably refused"] if files else said
 

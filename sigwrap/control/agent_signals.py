@@ -37,7 +37,6 @@ from sigwrap.events import Payload, number, text
 from sigwrap.kernel.descriptors import refuse_descriptors
 from sigwrap.kernel.peer import Peer
 from sigwrap.log.folder import private_folder
-from sigwrap.session.diagnosis import Standstill
 from sigwrap.session.run_end import KillDemanded, LimitReached, TerminationDemanded
 from sigwrap.text import masked_text, printable
 
@@ -80,11 +79,12 @@ class AgentSignals:
         self._has_killed = False
 
     @property
-    def stopped(self) -> Standstill | None:
-        """None if the session is not stopped."""
+    def stopped(self) -> Payload | None:
+        """The stop of the whole session, None if it is not stopped."""
         if not self._freezing.is_frozen:
             return None
-        return Standstill(self._stopped_by, time.monotonic() - self._stopped_s, self._turns.held)
+        for_s = round(time.monotonic() - self._stopped_s, 1)
+        return {"by": self._stopped_by, "for_s": for_s, "held": self._turns.held}
 
     def send(
         self, signal: AgentSignal, source: str, reason: str, *, escalates: bool = True

@@ -17,7 +17,7 @@ from sigwrap.control.activation import hides_processes
 from sigwrap.control.cgroups import SessionCgroup
 from sigwrap.doctor import items
 from sigwrap.doctor.items import Finding, unchecked
-from sigwrap.errors import KernelError, SessionError, SigwrapError, StoreError
+from sigwrap.errors import KernelError, NoInterception, SessionError, SigwrapError, StoreError
 from sigwrap.exec.tracing import tracer_of
 from sigwrap.kernel import landlock, libc, limits, procfs, ptrace, signals, terminals
 from sigwrap.kernel import process as linux_process
@@ -29,7 +29,7 @@ from sigwrap.log.writer import SessionLog
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.globs import Glob
 from sigwrap.policy.judge.network import SOCKETS
-from sigwrap.session.launch import NOT_TRACED, Launch, launch, missing_interception
+from sigwrap.session.launch import NOT_TRACED, Launch, agreed_to_run_without, launch, outer_session
 from sigwrap.session.run import new_session_id
 from sigwrap.session.sandbox import Sandbox, plan_sandbox
 from sigwrap.session.settings import DEFAULT_POLICY, RunSettings
@@ -59,27 +59,37 @@ def try_start(*, inside: bool) -> list[Finding]:
     inherited = Inherited.capture()
     policy, _ = load_with_sources(DEFAULT_POLICY, variables=host_variables(_SETTINGS.root))
     sandbox = plan_sandbox(Engine(policy), goes_without=policy.tolerates_old_kernels)
-    launched = launch(_NO_PROGRAM, _SETTINGS.command, new_session_id(), inherited, sandbox)
+    child = (_NO_PROGRAM, _SETTINGS.command, new_session_id(), inherited)
     try:
-        found = list(_listener_findings(launched, inherited))
+        launched = launch(*child, sandbox)
+        found = list(_listener_findings(launched))
+    except NoInterception as refusal:
+        launched = launch(*child, None)
+        found = _no_listener_findings(refusal, inherited)
+    try:
         found.append(unchecked(items.TRACING, INSIDE) if inside else _tracing(launched.pid))
     finally:
-        os.kill(launched.pid, signal.SIGKILL)
-        os.waitpid(launched.pid, 0)
+        launched.kill()
     return found + list(_sandbox_findings(sandbox, inside=inside))
 
 
-def _listener_findings(launched: Launch, inherited: Inherited) -> Iterator[Finding]:
+def _no_listener_findings(refusal: NoInterception, inherited: Inherited) -> list[Finding]:
+    why: SigwrapError = refusal
     try:
-        missing_interception(launched, _SETTINGS, inherited, lambda _line: None)
-    except SigwrapError as refusal:
-        is_taken = launched.missing is not None and launched.missing.errno == errno.EBUSY
-        shortfall = "taken" if is_taken else "refused"
-        yield Finding(items.LISTENER, refusal.message, shortfall, f"sigwrap: {refusal}")
-    if launched.listener is None:
-        yield unchecked(items.KILLABLE_WAIT, "cannot be checked without a listener")
-        yield unchecked(items.WAKE_UP, "cannot be checked without a listener")
-        return
+        outer = outer_session(refusal, inherited)
+        agreed_to_run_without(refusal, _SETTINGS, outer, lambda _line: None)
+    except SigwrapError as in_session:
+        why = in_session
+    shortfall = "taken" if refusal.errno == errno.EBUSY else "refused"
+    return [
+        Finding(items.LISTENER, why.message, shortfall, f"sigwrap: {why}"),
+        unchecked(items.KILLABLE_WAIT, "cannot be checked without a listener"),
+        unchecked(items.WAKE_UP, "cannot be checked without a listener"),
+    ]
+
+
+def _listener_findings(launched: Launch) -> Iterator[Finding]:
+    assert launched.listener is not None, "it has a sandbox"
     yield Finding(items.LISTENER, "intercepted a call and answered it")
     if launched.waits_through_signals:
         yield Finding(items.KILLABLE_WAIT, "a signal does not interrupt a waiting call")

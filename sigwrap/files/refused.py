@@ -28,10 +28,10 @@ from sigwrap.kernel.paths import open_known, path_of
 from sigwrap.kernel.terminals import Line
 from sigwrap.policy.judge.request import Operation
 from sigwrap.session.lineage import Process
-from sigwrap.session.perform import Performer
 from sigwrap.text import printable
 
 if TYPE_CHECKING:
+    from sigwrap.session.asking import Asking
     from sigwrap.session.session import Session
 
 _KEPT_FOR_S = 5.0
@@ -59,12 +59,12 @@ class _Suspect:
 
 
 class RefusedFiles:
-    def __init__(self, session: Session, refusals: Refusals, performer: Performer) -> None:
+    def __init__(self, session: Session, refusals: Refusals, asking: Asking) -> None:
         self._refusals = refusals
         self._policy = session.policy.name
         self._recorder = session.recorder
         self._loop = session.loop
-        self._performer = performer
+        self._asking = asking
         self._suspects: dict[Process, _Suspect] = {}
 
     def suspects(self, argv: Sequence[str], folder: str) -> bool:
@@ -116,7 +116,7 @@ class RefusedFiles:
             pid = process.parent.pid
             line = Line(pid, "", off_terminals=TO_AN_AGENT, spares_screens=True)
         line.say("\n".join(map(printable, lines)))
-        written = self._performer.write(line, lambda _outcome: None)
+        written = self._asking.write(line, lambda _outcome: None)
         written.acquire(timeout=_WRITTEN_WITHIN_S)  # then the shell goes on, or the run is over
 
     def _forget(self, process: Process) -> None:

@@ -79,14 +79,14 @@ class BootloaderCopies:
     """
 
     def __init__(self, bootloader_pid: int, *, on_terminal: bool) -> None:
-        self._bootloader_pid = bootloader_pid
+        self.bootloader_pid = bootloader_pid
         self._on_terminal = on_terminal
         self._originals: dict[int, float] = {}  # number -> when
         self._keys: dict[int, float] = {}
 
     def has_copy(self, number: int, sender_pid: int, now: float) -> bool:
         """Return whether this is the copy of a signal that the whole group got."""
-        if sender_pid == self._bootloader_pid != 0:
+        if sender_pid == self.bootloader_pid != 0:
             if self._on_terminal and number in _STOPS_IN_BACKGROUND:
                 return True
             original = self._originals.pop(number, None)
@@ -100,7 +100,7 @@ class BootloaderCopies:
         if arrived.from_terminal:
             self._keys[arrived.number] = now
         pressed_at = self._keys.get(arrived.number)
-        is_bootloaders = arrived.sender_pid == self._bootloader_pid != 0
+        is_bootloaders = arrived.sender_pid == self.bootloader_pid != 0
         return is_bootloaders and pressed_at is not None and now - pressed_at <= _SAME_KEYS_S
 
 
@@ -154,16 +154,14 @@ class _State(Enum):
 class Interrupts:
     def __init__(
         self,
+        copies: BootloaderCopies,
         *,
         grace_s: float,
-        bootloader_pid: int = 0,
-        on_terminal: bool = False,
         ends: InterruptsEnd = InterruptsEnd.AUTO,
     ) -> None:
+        self._copies = copies
         self._grace_s = grace_s
-        self._bootloader_pid = bootloader_pid
         self._ends = ends
-        self._copies = BootloaderCopies(bootloader_pid, on_terminal=on_terminal)
         self._state = _State.RUNNING
         self._began_at = 0.0
         self._is_key = False
@@ -322,7 +320,7 @@ class Interrupts:
             last.number == arrived.number
             and not last.from_terminal
             and 0 not in (last.sender_pid, arrived.sender_pid)  # 0: outside the container
-            and last.sender_pid in (arrived.sender_pid, self._bootloader_pid)
+            and last.sender_pid in (arrived.sender_pid, self._copies.bootloader_pid)
             and now - at <= _ECHO_WINDOW_S
         )
 

@@ -9,11 +9,11 @@ import marshal
 import mmap
 import os
 
-from sigwrap.bare import Any, Enum, NamedTuple, socket
+from sigwrap.bare import NamedTuple, socket
 from sigwrap.events import Payload
 
 
-class Place(Enum):
+class Place:
     """The place of a signal's sender, seen from the session."""
 
     INSIDE = "inside"
@@ -30,7 +30,7 @@ class Place(Enum):
 class Sender(NamedTuple):
     pid: int
     uid: int
-    place: Place
+    place: str  # one of Place
     command: str
 
     @property
@@ -39,7 +39,7 @@ class Sender(NamedTuple):
         return {
             "sender_pid": self.pid,
             "sender_uid": self.uid,
-            "sender_place": self.place.value,
+            "sender_place": self.place,
             "sender_cmd": self.command,
         }
 
@@ -51,7 +51,7 @@ class InterruptArrived(NamedTuple):
     number: int
     from_terminal: bool
     ends_run: bool
-    sender: Sender
+    sender: Payload
 
 
 class InterruptWithdrawn(NamedTuple):
@@ -60,7 +60,7 @@ class InterruptWithdrawn(NamedTuple):
 
 class SignalForCommand(NamedTuple):
     number: int
-    sender: Sender
+    sender: Payload
 
 
 class KillTree(NamedTuple):
@@ -206,26 +206,14 @@ class Channel:
 def _encode(message: Message) -> bytes:
     if isinstance(message, Forget) and sum(map(len, message.names)) > _MAX_TEXT:
         message = Forget(())
-    return marshal.dumps((_KINDS.index(type(message)), [_plain(each) for each in message]))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Sender):
-        return [value.pid, value.uid, value.place.value, value.command[:_MAX_TEXT]]
-    return value[:_MAX_TEXT] if isinstance(value, str) else value
+    values = [each[:_MAX_TEXT] if isinstance(each, str) else each for each in message]
+    return marshal.dumps((_KINDS.index(type(message)), values))
 
 
 def _decode(data: bytes) -> Message:
     kind, values = marshal.loads(data)
-    message: Message = _KINDS[kind](*map(_sender_or_plain, values))
+    message: Message = _KINDS[kind](*values)
     return message
-
-
-def _sender_or_plain(value: Any) -> Any:
-    if not isinstance(value, list):
-        return value
-    pid, uid, place, command = value
-    return Sender(pid, uid, Place(place), command)
 
 
 # Detect a stuck supervisor: it raises a count, and another process or thread watches it.

@@ -36,9 +36,7 @@ def take_signals() -> SignalFd:
 
 
 class ParentOfOne(ABC):
-    def __init__(
-        self, signals: SignalFd, child: int, bootloader_pid: int, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, signals: SignalFd, child: int, say: Callable[[str], None]) -> None:
         self._say = say
         self._signals = signals
         self._child = child
@@ -49,7 +47,7 @@ class ParentOfOne(ABC):
         self._poll = select.epoll()  # poll(2) fails under a low limit of open files
         self._handlers: dict[int, Callable[[], None]] = {}
         self._watch(signals.fd, self._read_signals)
-        self._bootloader_pid = bootloader_pid
+        self._bootloader_pid = bootloader_pid = onefile.bootloader_pid()
         self._bootloader_pidfd = -1
         if bootloader_pid:
             self._bootloader_pidfd = os.pidfd_open(bootloader_pid)
@@ -193,7 +191,6 @@ def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
     inherited = Inherited.capture()
     limits.lift(inherited.limits)
     program = find_program(command[0], inherited.environment)
-    bootloader_pid = onefile.bootloader_pid()
     signals = take_signals()
     libc.set_child_subreaper()
     own_code.read_what_is_used_later(in_a_run=False)
@@ -208,7 +205,7 @@ def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
             _say(f"{command[0]}: {os.strerror(error)}")
         os._exit(errors.NOT_EXECUTABLE)
     release_inherited()
-    return _Forwarder(signals, child, bootloader_pid, inherited, grace_s).run()
+    return _Forwarder(signals, child, inherited, grace_s).run()
 
 
 class _Forwarder(ParentOfOne):
@@ -217,14 +214,9 @@ class _Forwarder(ParentOfOne):
     _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
     def __init__(
-        self,
-        signals: SignalFd,
-        child: int,
-        bootloader_pid: int,
-        inherited: Inherited,
-        grace_s: float | None,
+        self, signals: SignalFd, child: int, inherited: Inherited, grace_s: float | None
     ) -> None:
-        super().__init__(signals, child, bootloader_pid, _say)
+        super().__init__(signals, child, _say)
         self._inherited = inherited
         self._grace_s = grace_s
         self._kill_at: float | None = None

@@ -14,42 +14,10 @@ from collections.abc import Callable, Iterable
 from math import ceil
 
 from sigwrap import errors
-from sigwrap.bare import signal
-from sigwrap.front.interrupts import (
-    JOB_STOPS,
-    Announce,
-    Arrived,
-    Command,
-    Escalate,
-    Interrupts,
-    InterruptsEnd,
-    Look,
-    PassOn,
-    SayWaiting,
-    Withdraw,
-)
-from sigwrap.front.messages import (
-    LOOKED_AT_EVERY_S,
-    NO_SENDER,
-    Channel,
-    CommandEnded,
-    CommandStarted,
-    DiedOf,
-    Forget,
-    Forgotten,
-    Heartbeat,
-    HeldUp,
-    InterruptArrived,
-    InterruptDemanded,
-    InterruptWithdrawn,
-    KillTree,
-    NothingMore,
-    Notice,
-    NotifyFailed,
-    Place,
-    Sender,
-    SignalForCommand,
-)
+from sigwrap.bare import TYPE_CHECKING, NoReturn, signal
+from sigwrap.front import interrupts, messages
+from sigwrap.front.interrupts import JOB_STOPS, Arrived, Interrupts
+from sigwrap.front.messages import LOOKED_AT_EVERY_S, NO_SENDER, Channel, Heartbeat, Place, Sender
 from sigwrap.front.parent import (
     ParentOfOne,
     only_we_get,
@@ -58,16 +26,19 @@ from sigwrap.front.parent import (
     still_ignores,
     take_signals,
 )
-from sigwrap.front.terminal import Caller, TerminalBefore, callers_pid, held_caller, sender_of
+from sigwrap.front.terminal import TerminalBefore, callers_pid, held_caller, sender_of
 from sigwrap.kernel import libc, limits, memory, procfs, terminals
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import release_inherited
 from sigwrap.kernel.process import die_of
-from sigwrap.kernel.signals import SignalFd, SignalInfo, handles, ignored_signals, is_in, outlives
+from sigwrap.kernel.signals import SignalInfo, handles, ignored_signals, is_in, outlives
 from sigwrap.kernel.terminals import OwnLines, reads_a_line
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, exec_command
 from sigwrap.text import printable
+
+if TYPE_CHECKING:
+    from sigwrap.session.settings import RunSettings
 
 _LAST_DEFENCE_S = 2.0
 _LAST_SWEEP_S = 30.0
@@ -76,108 +47,57 @@ Tell = Callable[[str], None]
 Supervise = Callable[[Channel, int], int]
 
 
-def run_before_supervisor(
-    supervise: Supervise,
-    inherited: Inherited,
-    tell: Tell,
-    *,
-    grace_s: float,
-    interrupts_end: InterruptsEnd,
-    ends_with_caller: bool,
-    notify: str,
-) -> int:
-    """`notify`: the command that reports approval requests, or empty."""
-    bootloader_pid = onefile.bootloader_pid()
-    caller = held_caller(bootloader_pid) if ends_with_caller else None
-    signals = take_signals()
-    terminals.hold()
-    terminal = TerminalBefore()
-    ours, theirs = Channel.pair()
-    libc.set_child_subreaper()
-    notifier = Notifier(notify, inherited, ours) if notify else None
-    own_code.read_what_is_used_later()
-    child = linux_process.fork()
-    if child == 0:
-        code = errors.REFUSED
-        all_below = linux_process.Sweep(lambda _pid, _status: None)
-        try:
-            signals.close()
-            ours.close()
-            code = supervise(theirs, os.getppid())
-        finally:  # the front process, which would end the tree, may be gone by now
-            try:
-                all_below.run(timeout_s=_LAST_SWEEP_S)
-            finally:
-                os._exit(code)
-    own_code.import_nothing_more()
-    theirs.close()
-    release_inherited()
-    libc.set_dumpable(False)
-    interrupts = Interrupts(
-        grace_s=grace_s,
-        bootloader_pid=bootloader_pid,
-        on_terminal=terminal.is_there,
-        ends=interrupts_end,
-    )
-    lines = OwnLines(tell)
-    front = _FrontProcess(
-        signals,
-        child,
-        bootloader_pid,
-        lines.tell,
-        ours,
-        interrupts,
-        inherited,
-        terminal,
-        caller,
-        notifier,
-    )
-    code = front.run()
-    lines.flush()
-    terminal.restore(by_force=front.ended_command_by_force(code))
-    if notifier is not None and notifier.failed_with:
-        tell(f"the --notify command failed with status {notifier.failed_with}")
-    if front.died_of:
-        onefile.leave_no_core(bootloader_pid)
-        die_of(front.died_of)
-    return code
-
-
-class _FrontProcess(ParentOfOne):
+class FrontProcess(ParentOfOne):
     def __init__(
-        self,
-        signals: SignalFd,
-        child: int,
-        bootloader_pid: int,
-        tell: Tell,
-        channel: Channel,
-        interrupts: Interrupts,
-        inherited: Inherited,
-        terminal: TerminalBefore,
-        caller: Caller | None,
-        notifier: Notifier | None,
+        self, settings: RunSettings, inherited: Inherited, supervise: Supervise, tell: Tell
     ) -> None:
-        super().__init__(signals, child, bootloader_pid, tell)
-        self._channel = channel
-        self._watch(channel.fd, self._on_message)
-        self._interrupts = interrupts
+        """Fork the supervisor, which runs `supervise`."""
+        bootloader_pid = onefile.bootloader_pid()
+        self._caller = held_caller(bootloader_pid) if settings.ends_with_caller else None
+        signals = take_signals()
+        terminals.hold()
+        self._terminal = TerminalBefore()
+        self._channel, theirs = Channel.pair()
+        libc.set_child_subreaper()
+        own_code.read_what_is_used_later()
+        child = linux_process.fork()
+        if child == 0:
+            signals.close()
+            self._channel.close()
+            _supervise(supervise, theirs)
+        own_code.import_nothing_more()
+        theirs.close()
+        release_inherited()
+        libc.set_dumpable(False)
+        self._lines = OwnLines(tell)
+        super().__init__(signals, child, self._lines.tell)
+        self._watch(self._channel.fd, self._on_message)
+        if self._caller is not None:
+            self._watch(self._caller.pidfd, self._on_callers_end)
+        ends = settings.interrupt
+        self._interrupts = Interrupts(self._copies, grace_s=settings.grace_s, ends=ends)
         self._inherited = inherited
-        self.died_of = 0  # the signal by which this process ends as well
+        self._notifier = Notifier(settings.notify, inherited, self._channel)
+        self._died_of = 0  # the signal by which this process ends as well
         self._command_pid = 0
         self._shells = (os.getsid(0), callers_pid(bootloader_pid))  # we may be a job of theirs
         self._last_defence_at: float | None = None
         self._heartbeat = Heartbeat()
         self._looks_at = time.monotonic() + LOOKED_AT_EVERY_S
-        self._terminal = terminal
-        self._caller = caller
-        self._notifier = notifier
-        if caller is not None:
-            self._watch(caller.pidfd, self._on_callers_end)
 
-    def ended_command_by_force(self, code: int) -> bool:
-        """Return whether the exit status says so."""
+    def run(self) -> int:
+        code = super().run()
+        self._lines.flush()
         by_sigwrap = code in (errors.LIMIT_REACHED, errors.REFUSED)
-        return self._command_pid != 0 and (by_sigwrap or code > errors.from_signal(0))
+        by_force = self._command_pid != 0 and (by_sigwrap or code > errors.from_signal(0))
+        self._terminal.restore(by_force=by_force)
+        if status := self._notifier.failed_with:
+            self._lines.tell(f"the --notify command failed with status {status}")
+            self._lines.flush()
+        if self._died_of:
+            onefile.leave_no_core(self._bootloader_pid)
+            die_of(self._died_of)
+        return code
 
     @property
     def _deadline(self) -> float | None:
@@ -242,8 +162,7 @@ class _FrontProcess(ParentOfOne):
 
     def _on_callers_end(self) -> None:
         caller = self._caller
-        if caller is None:
-            return
+        assert caller is not None, "it is watched"
         self._poll.unregister(caller.pidfd)
         arrived = Arrived(number=signal.SIGTERM, from_terminal=False, sender_pid=caller.pid)
         sender = Sender(caller.pid, os.getuid(), Place.CALLER_ENDED, caller.name)
@@ -305,34 +224,34 @@ class _FrontProcess(ParentOfOne):
             and (self._terminal.is_edited() or (or_reads_a_line and reads_a_line(pid)))
         )
 
-    def _carry_out(self, commands: Iterable[Command], sender: Sender = NO_SENDER) -> None:
+    def _carry_out(
+        self, commands: Iterable[interrupts.Command], sender: Sender = NO_SENDER
+    ) -> None:
         for command in commands:
             match command:
-                case Announce(arrived=arrived, ends_run=ends_run):
+                case interrupts.Announce(arrived=arrived, ends_run=ends_run):
+                    by = NO_SENDER if arrived.from_terminal else sender
                     self._channel.send(
-                        InterruptArrived(
-                            number=arrived.number,
-                            from_terminal=arrived.from_terminal,
-                            ends_run=ends_run,
-                            sender=NO_SENDER if arrived.from_terminal else sender,
+                        messages.InterruptArrived(
+                            arrived.number, arrived.from_terminal, ends_run, by.payload
                         )
                     )
-                case Withdraw():
-                    self._channel.send(InterruptWithdrawn())
-                case PassOn(number=number, arrived=arrived):
+                case interrupts.Withdraw():
+                    self._channel.send(messages.InterruptWithdrawn())
+                case interrupts.PassOn(number=number, arrived=arrived):
                     self._has_passed_on_stop |= number in JOB_STOPS
-                    passed_on_for = NO_SENDER if arrived is None else sender
-                    self._channel.send(SignalForCommand(number=number, sender=passed_on_for))
-                case Look(or_reads_a_line=or_reads_a_line):
+                    by = NO_SENDER if arrived is None else sender
+                    self._channel.send(messages.SignalForCommand(number, by.payload))
+                case interrupts.Look(or_reads_a_line=or_reads_a_line):
                     at_prompt = self._command_is_at_prompt(or_reads_a_line=or_reads_a_line)
                     now = time.monotonic()
                     self._carry_out(self._interrupts.looked(now, at_prompt=at_prompt))
-                case SayWaiting():
+                case interrupts.SayWaiting():
                     self._say_waiting(command)
-                case Escalate(reason=reason):
+                case interrupts.Escalate(reason=reason):
                     self._kill_tree(reason)
 
-    def _say_waiting(self, waits: SayWaiting) -> None:
+    def _say_waiting(self, waits: interrupts.SayWaiting) -> None:
         """Say it on a terminal only: readers of a file or pipe have the log."""
         pid = self._command_pid
         if self._command_has_ended() or not os.isatty(2):
@@ -347,35 +266,34 @@ class _FrontProcess(ParentOfOne):
         )
 
     def _on_message(self) -> None:
-        messages = self._channel.receive()
+        received = self._channel.receive()
         if self._channel.is_closed:  # the supervisor's SIGCHLD follows
             self._poll.unregister(self._channel.fd)
-        for message in messages:
-            if isinstance(message, CommandStarted):
-                self._command_pid = message.pid
-            elif isinstance(message, Forget):
-                names = message.names or tuple(os.environb)
-                memory.forget(names)
-                if self._notifier is not None:
+        for message in received:
+            match message:
+                case messages.CommandStarted(pid=pid):
+                    self._command_pid = pid
+                case messages.Forget(names=names):
+                    names = names or tuple(os.environb)
+                    memory.forget(names)
                     self._notifier.forget(names)
-                self._channel.send(Forgotten())
-            elif isinstance(message, CommandEnded):
-                # A key reaches the command and us at once, and its end may be seen first.
-                self._read_signals()
-                self._channel.send(NothingMore())
-            elif isinstance(message, InterruptDemanded):
-                self._on_demand(message.source)
-            elif isinstance(message, Notice):
-                if self._notifier is not None:
+                    self._channel.send(messages.Forgotten())
+                case messages.CommandEnded():
+                    # A key reaches the command and us at once, and its end may be seen first.
+                    self._read_signals()
+                    self._channel.send(messages.NothingMore())
+                case messages.InterruptDemanded(source=source):
+                    self._on_demand(source)
+                case messages.Notice():
                     self._notifier.tell(message)
-            elif isinstance(message, DiedOf):
-                self.died_of = message.number
-            elif isinstance(message, HeldUp):
-                self._left_behind(message.status)
+                case messages.DiedOf(number=number):
+                    self._died_of = number
+                case messages.HeldUp(status=status):
+                    self._left_behind(status)
 
     def _reaped(self, pid: int, child_status: int) -> None:
         super()._reaped(pid, child_status)
-        if self._notifier is not None and self._child_status is None:
+        if self._child_status is None:
             self._notifier.reaped(pid, child_status)
 
     def _on_child_stopped(self, number: int) -> None:
@@ -383,13 +301,13 @@ class _FrontProcess(ParentOfOne):
 
     def _kill_tree(self, reason: str) -> None:
         """Let the supervisor kill the tree, and its log say so; after a while, do it here."""
-        self._channel.send(KillTree(reason=reason))
+        self._channel.send(messages.KillTree(reason))
         self._last_defence_at = time.monotonic() + _LAST_DEFENCE_S
 
     def _exit_status(self, child_status: int) -> int:
         if os.WIFEXITED(child_status):
             return os.WEXITSTATUS(child_status)
-        self.died_of = 0
+        self._died_of = 0
         if self._interrupts.interrupted:
             return errors.INTERRUPTED
         self._terminal.take_back()
@@ -398,6 +316,18 @@ class _FrontProcess(ParentOfOne):
         why = f" ({limited} limits it as well)" if limited else ""
         self._say(f"signal {number} killed the supervisor{why}; its process tree was killed")
         return errors.REFUSED
+
+
+def _supervise(supervise: Supervise, front: Channel) -> NoReturn:
+    code = errors.REFUSED
+    all_below = linux_process.Sweep(lambda _pid, _status: None)
+    try:
+        code = supervise(front, os.getppid())
+    finally:  # the front process, which would end the tree, may be gone by now
+        try:
+            all_below.run(timeout_s=_LAST_SWEEP_S)
+        finally:
+            os._exit(code)
 
 
 class Notifier:
@@ -410,7 +340,7 @@ class Notifier:
         self._supervisor = supervisor
         self._inherited = inherited
         self._pid = 0
-        self._next: Notice | None = None
+        self._next: messages.Notice | None = None
         self.failed_with = 0  # the status of the last failure
 
     def forget(self, names: tuple[bytes, ...]) -> None:
@@ -420,7 +350,7 @@ class Notifier:
         }
         self._inherited = self._inherited._replace(environment=given)
 
-    def tell(self, notice: Notice) -> None:
+    def tell(self, notice: messages.Notice) -> None:
         if self._pid:
             self._next = notice
             return
@@ -448,9 +378,9 @@ class Notifier:
 
     def _fails(self, status: int) -> None:
         self.failed_with = status
-        self._supervisor.send(NotifyFailed())
+        self._supervisor.send(messages.NotifyFailed())
 
-    def _run(self, notice: Notice) -> None:
+    def _run(self, notice: messages.Notice) -> None:
         """Execute the command away from the terminal and the current directory."""
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDWR)

@@ -5,17 +5,17 @@ session     facts, services and parts of a session; runs its loop
 mediation   passes each notification to its family's handler; repeats interrupted calls
 effects     pure: what mediators yield, and the replies that they get
 perform     the performer: carries effects out; only it answers a notification
+asking      approval requests that a mediator waits for, and lines to its caller
 lineage     pure: parents, depths, and the relation of a target to its sender
 processes   the processes of the tree, and the exec whose turn it is
 recorder    writes the log for all parts of a run: repeated events as counts, its size limit
 run_end     pure: every reason to end a run, and the steps that follow
-ending      carries those steps out
+ending      carries those steps out; handles wait(2): stops, and the ends of processes
 plan        the parts that a run needs, from its settings and its policy; agents
 settings    the options of a run
 sandbox     what the kernel enforces, and what it leaves open here
 launch      from fork to the command's first exec; what this machine lacks
 loop        descriptors and deadlines of one thread, and workers for what may block
-children    handles wait(2): stops, ends, Ctrl+Z and fg
-front_link  the supervisor's end of the channel to the front process
+front_link  the supervisor's end of the channel to the front process; Ctrl+Z and fg
 diagnosis   the session's state, and a copy of its log
 """

@@ -1,29 +1,21 @@
-"""The supervisor's end of the messages between it and the front process."""
+"""The supervisor's link to the front process: messages, and Ctrl+Z and fg.
+
+A shell waits for the front process, so JobControl stops and continues it with the command.
+"""
 
 from __future__ import annotations
 
+import _thread
 import os
 import select
 import time
 from collections.abc import Callable
 
 from sigwrap.bare import TYPE_CHECKING, signal
-from sigwrap.front.messages import (
-    CommandEnded,
-    Forget,
-    Forgotten,
-    InterruptArrived,
-    InterruptDemanded,
-    InterruptWithdrawn,
-    KillTree,
-    Message,
-    NothingMore,
-    NotifyFailed,
-    Place,
-    SignalForCommand,
-)
+from sigwrap.front import messages
+from sigwrap.front.messages import LOOKED_AT_EVERY_S, Heartbeat, Place
 from sigwrap.kernel import process as linux_process
-from sigwrap.kernel import procfs
+from sigwrap.kernel import procfs, signals
 from sigwrap.policy.judge.signals import signal_name
 from sigwrap.session.run_end import Interrupted, KillDemanded, Withdrawn
 
@@ -54,12 +46,12 @@ class FrontLink:
             go()
             return
         self._go = go
-        self._channel.send(Forget(names))
+        self._channel.send(messages.Forget(names))
 
     def drain_front(self) -> None:
         """Read the front process's messages from before the command's end: an interrupt among them
         is why the command ended."""
-        self._channel.send(CommandEnded())
+        self._channel.send(messages.CommandEnded())
         poll = select.poll()
         poll.register(self._channel.fd, select.POLLIN)
         deadline = time.monotonic() + _LAST_WORDS_S
@@ -74,7 +66,7 @@ class FrontLink:
 
     def interrupt(self, source: str) -> None:
         """Let the front process decide what the command gets, as for any interrupt."""
-        self._channel.send(InterruptDemanded(source))
+        self._channel.send(messages.InterruptDemanded(source))
 
     def _on_message(self, _happened: int) -> None:
         for message in self._channel.receive():
@@ -87,28 +79,28 @@ class FrontLink:
         self._loop.unwatch(self._pidfd)
         self._ending.on(KillDemanded("sigwrap's front process died"))
 
-    def _obey(self, message: Message) -> None:
+    def _obey(self, message: messages.Message) -> None:
         match message:
-            case InterruptArrived():
+            case messages.InterruptArrived():
                 self._interrupted(message)
-            case InterruptWithdrawn():
+            case messages.InterruptWithdrawn():
                 self._withdrawn()
-            case SignalForCommand():
+            case messages.SignalForCommand():
                 self._pass_on(message)
-            case KillTree(reason=reason):
+            case messages.KillTree(reason=reason):
                 self._ending.on(KillDemanded(reason))
-            case Forgotten():
+            case messages.Forgotten():
                 if self._go is not None:
                     self._go()
                     self._go = None
-            case NotifyFailed():
+            case messages.NotifyFailed():
                 self._session.approvals.approvers.notify_failed()
-            case NothingMore():
+            case messages.NothingMore():
                 self._is_drained = True
             case _:
                 raise ValueError(f"not for the supervisor: {message}")
 
-    def _interrupted(self, message: InterruptArrived) -> None:
+    def _interrupted(self, message: messages.InterruptArrived) -> None:
         if message.ends_run:
             self._ending.on(Interrupted(message.number))
         payload = {
@@ -116,15 +108,15 @@ class FrontLink:
             "signal_name": signal_name(message.number),
             "origin": "terminal" if message.from_terminal else "process",
             "taken_by": "sigwrap" if message.ends_run else "command",
-            **message.sender.payload,
+            **message.sender,
         }
-        self._recorder.record("interrupt_received", message.sender.pid, payload)
+        self._recorder.record("interrupt_received", message.sender["sender_pid"], payload)
 
     def _withdrawn(self) -> None:
         self._recorder.record("interrupt_withdrawn", self._command_pid, {})
         self._ending.on(Withdrawn())
 
-    def _pass_on(self, message: SignalForCommand) -> None:
+    def _pass_on(self, message: messages.SignalForCommand) -> None:
         command, number = self._command_pid, message.number
         found = procfs.stat(command)
         if self._ending.run.command_has_ended or found is None or found.has_ended:
@@ -134,10 +126,10 @@ class FrontLink:
         payload = {
             "signal": number,
             "signal_name": signal_name(number),
-            **message.sender.payload,
+            **message.sender,
         }
         self._recorder.record("interrupt_forwarded", command, payload)
-        if number == signal.SIGINT and message.sender.place is Place.AGENT_SIGNAL:
+        if number == signal.SIGINT and message.sender["sender_place"] == Place.AGENT_SIGNAL:
             self._send_to_job(number)
         else:
             linux_process.send(command, number)
@@ -154,3 +146,96 @@ class FrontLink:
         for pid in alive.keys() - self._session.recorded_commands():
             if alive[pid].pgrp in job:
                 linux_process.send(pid, number)
+
+
+class JobControl:
+    """Stops and continues the front process. While it is stopped, a thread here checks the
+    heartbeat instead."""
+
+    def __init__(self, session: Session) -> None:
+        facts = session.facts
+        self._session = session
+        self._command_pid = facts.command_pid
+        self._waited_for_pid = facts.waited_for_pid
+        self._bootloader_pid = facts.bootloader_pid
+        self._has_watchdog = False
+        self._front_is_stopped = False
+
+    def mirror(self, wait_status: int) -> None:
+        """Stop or continue the front process. The supervisor sends both signals: a SIGSTOP from the
+        front process itself could come after the supervisor's SIGCONT, and would last."""
+        if os.WIFCONTINUED(wait_status):
+            # A stop key after the shell's SIGCONT stopped the bootloader: it stays stopped.
+            if self._bootloader_stops_at(signal.SIGTSTP):
+                self._front_is_stopped = False
+            else:
+                self.continue_front()
+            return
+        if self._session.freezing.is_frozen:  # the freeze stopped it, not job control
+            return
+        if self._session.plan.joins is not None:  # not a job, and other commands wait for it
+            linux_process.send(self._command_pid, signal.SIGCONT)
+            return
+        if self._session.approvals.holds_terminal or self._bootloader_stops_at(
+            os.WSTOPSIG(wait_status)
+        ):
+            return
+        # Otherwise a shell has continued it by now, and a late stop would look like a new one. This
+        # order of checks makes sure that a SIGCONT in between cannot stop a running job.
+        if not procfs.is_stopped(self._waited_for_pid) and procfs.is_stopped(self._command_pid):
+            self._stop_front()
+
+    def stop_front(self) -> None:
+        """Stop the front process at a Ctrl+Z that the command may not notice yet: a vfork parent
+        cannot stop while its child waits for an answer."""
+        number = signal.SIGTSTP
+        handled = signals.signals_in(self._command_pid, b"SigCgt", b"SigIgn")
+        if number not in handled and not self._bootloader_stops_at(number):
+            self._stop_front()
+
+    def forget_stop_key(self) -> None:
+        """Drop a stop key from before a freeze: it was meant for the command."""
+        signal.sigtimedwait({signal.SIGTSTP}, 0)
+
+    def stop_front_at_key(self) -> None:
+        """Stop the front process at a stop key during a freeze: the user gets the shell back."""
+        if signal.SIGTSTP not in signal.sigpending() or self._session.approvals.holds_terminal:
+            return
+        if not self._bootloader_stops_at(signal.SIGTSTP):
+            self._stop_front()
+        self.forget_stop_key()
+
+    def _stop_front(self) -> None:
+        if not self._has_watchdog:
+            try:
+                _thread.start_new_thread(self._watch_loop, ())
+            except RuntimeError:
+                return  # a job that looks running is better than one without a heartbeat check
+            self._has_watchdog = True
+        self._front_is_stopped = linux_process.send(self._waited_for_pid, signal.SIGSTOP)
+
+    def _watch_loop(self) -> None:
+        """Continue the front process if the loop stalls: it then handles the stall."""
+        heartbeat = Heartbeat()
+        while True:
+            time.sleep(LOOKED_AT_EVERY_S)
+            if heartbeat.is_missing(self._session.channel.beats if self._front_is_stopped else 0):
+                self.continue_front()
+
+    def continue_front(self) -> None:
+        if self._front_is_stopped:
+            self.wake_front()
+
+    def wake_front(self) -> None:
+        """Continue the front process, whatever has stopped it."""
+        self._front_is_stopped = False
+        linux_process.send(self._waited_for_pid, signal.SIGCONT)
+
+    def _bootloader_stops_at(self, number: int) -> bool:
+        """Return whether the bootloader stops itself, as the whole group got the signal. A second
+        stop by the supervisor could come after the shell's SIGCONT."""
+        return (
+            self._bootloader_pid != 0
+            and number in signal.sigpending()
+            and number not in signals.signals_in(self._bootloader_pid, b"SigCgt", b"SigIgn")
+        )

@@ -1,17 +1,17 @@
 """Start the command's process, up to its first exec, and find what this machine lacks for a run.
 
-The child looks the command up on PATH, enters the filter, and hands the listener over. It then
-makes one mediated call to check that the supervisor answers, and waits for permission to exec. The
-exec is mediated like any other, so the supervisor judges it before anything runs. A successful exec
-closes the channel; otherwise the channel carries the errno.
+The child enters the filter and hands the listener over. It then makes one mediated call to check
+that the supervisor answers, and waits for permission to exec. The exec is mediated like any other,
+so the supervisor judges it before anything runs. A successful exec closes the channel; otherwise
+the channel carries the errno.
 """
 
 from __future__ import annotations
 
 import errno
+import marshal
 import os
 import select
-import struct
 from collections.abc import Callable
 
 from sigwrap.bare import NamedTuple, NoReturn, signal, socket
@@ -28,14 +28,10 @@ from sigwrap.session.settings import Nested, RunSettings
 from sigwrap.start.command import Inherited, exec_command
 
 _HANDSHAKE_TIMEOUT_S = 10.0
+_LONGEST_MESSAGE = 4096
 _PROBE_ANSWER = 0x5A
-_NO_LISTENER = b"E"
-_LISTENER = b"L"
-_KILLABLE_LISTENER = b"K"
 _ANSWERED = b"A"
-_UNANSWERED = b"U"
 _GO = b"G"
-_NUMBER = struct.Struct("<i")  # of the listener's descriptor, or an errno
 _NO_FILE_SANDBOX = FileSandbox(frozenset(), (), by_policy=False)
 
 
@@ -44,9 +40,8 @@ class Launch(NamedTuple):
 
     pid: int
     channel: socket.socket
-    listener: Listener | None
-    waits_through_signals: bool
-    missing: KernelError | None
+    listener: Listener | None = None  # None without a filter
+    waits_through_signals: bool = False
 
     def go(self) -> None:
         try:
@@ -58,10 +53,24 @@ class Launch(NamedTuple):
         """Return the errno; None if the exec succeeded or the child was killed. Call it when the
         channel is readable."""
         try:
-            data = self.channel.recv(16)
+            data = self.channel.recv(_LONGEST_MESSAGE)
         except ConnectionResetError:  # it was killed before it read the permission
             return None
-        return _NUMBER.unpack(data)[0] if len(data) == 4 else None
+        return marshal.loads(data) if data else None
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.channel.close()
+
+
+class _Ready(NamedTuple):
+    """The first message of the child: its listener, or why there is none."""
+
+    number: int  # of the descriptor, or the errno
+    waits_through_signals: bool = False
+    refusal: str = ""
+    hint: str = ""
 
 
 def launch(
@@ -69,83 +78,65 @@ def launch(
     arguments: tuple[str, ...],
     session_id: str,
     inherited: Inherited,
-    sandbox: Sandbox,
+    sandbox: Sandbox | None,
     become: Callable[[], NoReturn] | None = None,
 ) -> Launch:
-    """Start the child; without a listener it has no filter, and `missing` says why. `become` runs
-    in the child instead of the command."""
-
-    def child(channel: socket.socket, supervisor: int, *, filtered: bool) -> None:
-        _prepare(supervisor)
-        if filtered:
-            _enter_filter(sandbox, channel)
-        if channel.recv(1) == _GO:
-            if become is not None:
-                channel.close()
-                become()
-            added = {b"SIGWRAP_SESSION": session_id.encode()}
-            error = exec_command(program, arguments, inherited, added)
-            channel.sendall(_NUMBER.pack(error))
-
-    pid, channel = _fork(child, filtered=True)
-    try:
-        return _shake_hands(pid, channel)
-    except KernelError as refusal:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        channel.close()
-        pid, channel = _fork(child, filtered=False)
-        missing = NoInterception(refusal.message, refusal.errno, refusal.hint or seccomp.NEEDS)
-        return Launch(
-            pid=pid, channel=channel, listener=None, waits_through_signals=False, missing=missing
-        )
-
-
-def _fork(child: Callable[..., None], *, filtered: bool) -> tuple[int, socket.socket]:
+    """Start the child. Without `sandbox`, it has no filter; with it, raise NoInterception if there
+    can be none. `become` runs in the child instead of the command."""
     ours, theirs = socket.socketpair()
     supervisor = os.getpid()
     pid = linux_process.fork()
     if pid == 0:
         try:
             ours.close()
-            child(theirs, supervisor, filtered=filtered)
+            libc.set_parent_death_signal(signal.SIGKILL)
+            is_ours = os.getppid() == supervisor and (sandbox is None or _enter(sandbox, theirs))
+            if is_ours and theirs.recv(1) == _GO:
+                if become is not None:
+                    theirs.close()
+                    become()
+                added = {b"SIGWRAP_SESSION": session_id.encode()}
+                error = exec_command(program, arguments, inherited, added)
+                theirs.sendall(marshal.dumps(error))
         finally:
             os._exit(NOT_EXECUTABLE)
     theirs.close()
     ours.settimeout(_HANDSHAKE_TIMEOUT_S)
-    return pid, ours
+    unfiltered = Launch(pid, ours)
+    if sandbox is None:
+        return unfiltered
+    try:
+        return _shake_hands(pid, ours)
+    except KernelError as refusal:
+        unfiltered.kill()
+        hint = refusal.hint or seccomp.NEEDS
+        raise NoInterception(refusal.message, refusal.errno, hint) from refusal
 
 
 def _shake_hands(pid: int, channel: socket.socket) -> Launch:
     try:
-        message, fds, _flags, _address = socket.recv_fds(channel, 512, 1)
-        if message[:1] == _NO_LISTENER:
-            raise _decode_failure(message)
-        if message[:1] not in (_LISTENER, _KILLABLE_LISTENER):
+        message, fds, _flags, _address = socket.recv_fds(channel, _LONGEST_MESSAGE, 1)
+        if not message:
             raise NoInterception("the command's process ended before it was ready", 0)
-        fd = fds[0] if fds else _taken(pid, message[1:])
+        ready = _Ready(*marshal.loads(message))
+        if ready.refusal:
+            raise NoInterception(ready.refusal, ready.number, ready.hint)
+        fd = fds[0] if fds else _taken(pid, ready.number)
         os.set_inheritable(fd, False)
         listener = Listener(fd)
-        waits_through_signals = message[:1] == _KILLABLE_LISTENER
-        _answer_probe(listener, pid, waits_through_signals)
+        _answer_probe(listener, pid, ready.waits_through_signals)
         if channel.recv(1) != _ANSWERED:
             raise NoInterception(
                 "the seccomp listener was installed, but its answers don't arrive", 0
             )
     except TimeoutError as silence:
         raise NoInterception("the command's process did not get ready in time", 0) from silence
-    return Launch(
-        pid=pid,
-        channel=channel,
-        listener=listener,
-        waits_through_signals=waits_through_signals,
-        missing=None,
-    )
+    return Launch(pid, channel, listener, ready.waits_through_signals)
 
 
-def _taken(pid: int, number: bytes) -> int:
+def _taken(pid: int, fd: int) -> int:
     try:
-        return take_descriptor(pid, *_NUMBER.unpack(number))
+        return take_descriptor(pid, fd)
     except OSError as refusal:
         why = f"the seccomp listener cannot be taken: {refusal.strerror}"
         raise NoInterception(why, refusal.errno or 0) from refusal
@@ -164,19 +155,8 @@ def _answer_probe(listener: Listener, child: int, waits_through_signals: bool) -
     listener.succeed(probe.id, _PROBE_ANSWER)
 
 
-def _decode_failure(message: bytes) -> NoInterception:
-    (code,) = _NUMBER.unpack(message[1:5])
-    text, _, hint = message[5:].decode("utf-8", "replace").partition("\0")
-    return NoInterception(text, code, hint)
-
-
-def _prepare(supervisor: int) -> None:
-    libc.set_parent_death_signal(signal.SIGKILL)
-    if os.getppid() != supervisor:
-        os._exit(NOT_EXECUTABLE)
-
-
-def _enter_filter(sandbox: Sandbox, channel: socket.socket) -> None:
+def _enter(sandbox: Sandbox, channel: socket.socket) -> bool:
+    """Enter the filter and the Landlock domain. Return whether the supervisor answers."""
     try:
         seccomp.demand_known_calls()
         paths.demand_openat2()
@@ -193,27 +173,22 @@ def _enter_filter(sandbox: Sandbox, channel: socket.socket) -> None:
             under=sandbox.filtered,
             questions=sandbox.domain,
         )
-    except RuntimeError as failure:
-        channel.sendall(_NO_LISTENER + _NUMBER.pack(errno.EAGAIN) + f"{failure}\0".encode())
-        return
     except KernelError as refusal:
-        text = f"{refusal.message}\0{refusal.hint}".encode()
-        channel.sendall(_NO_LISTENER + _NUMBER.pack(refusal.errno) + text)
-        return
-    message = _KILLABLE_LISTENER if killable else _LISTENER
+        failed = _Ready(refusal.errno, refusal=refusal.message, hint=refusal.hint)
+        channel.sendall(marshal.dumps(tuple(failed)))
+        return False
+    ready = marshal.dumps(tuple(_Ready(listener_fd, killable)))
     if Under.DATAGRAM_RULES in sandbox.filtered:  # the filter holds up sendmsg
-        channel.sendall(message + _NUMBER.pack(listener_fd))
+        channel.sendall(ready)
     else:
-        socket.send_fds(channel, [message], [listener_fd])
-    is_answered = _is_answered()
-    os.close(listener_fd)
-    channel.sendall(_ANSWERED if is_answered else _UNANSWERED)
-
-
-def _is_answered() -> bool:
+        socket.send_fds(channel, [ready], [listener_fd])
     signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
-    return int(libc.libc.kill(os.getpid(), signal.SIGCONT)) == _PROBE_ANSWER
+    is_answered = int(libc.libc.kill(os.getpid(), signal.SIGCONT)) == _PROBE_ANSWER
+    os.close(listener_fd)
+    if is_answered:
+        channel.sendall(_ANSWERED)
+    return is_answered
 
 
 # Find what a run lacks here, and whether it may start. `sigwrap doctor` does the same.
@@ -224,19 +199,18 @@ NOT_TRACED = f"sigwrap may not read or trace the command's process ({DOCTOR})"
 _OF_THE_MACHINE = ("rule builtin:unreadable", "rule builtin:traced")
 
 
-def missing_interception(
-    launched: Launch, settings: RunSettings, inherited: Inherited, tell: Tell
-) -> list[str]:
-    """Return what this run lacks. Raises if the user did not agree to run without interception."""
-    if launched.missing is None:
-        return []
-    refusal = launched.missing
-    outer = outer_session(launched, inherited)
-    is_nested = refusal.errno == errno.EBUSY
+def agreed_to_run_without(
+    refusal: NoInterception, settings: RunSettings, outer: str, tell: Tell
+) -> str:
+    """Return what this run lacks. Raise if the user did not agree to run without interception.
+
+    `outer`: the name of the outer session, or empty.
+    """
     where = f"session {outer}" if outer else "another supervisor"
+    is_nested = refusal.errno == errno.EBUSY
     if is_nested and settings.nested is Nested.JOIN:
         tell(f"in {where}: the command runs under its rules and in its log")
-        return [f"{LEFT_TO_ANOTHER}{where}"]
+        return f"{LEFT_TO_ANOTHER}{where}"
     if is_nested and outer:
         raise SessionError(
             f"already in session {outer}",
@@ -244,13 +218,13 @@ def missing_interception(
         )
     if settings.best_effort:
         tell(f"running without interception: {refusal.message}")
-        return [f"{LEFT_TO_ANOTHER}{where}" if is_nested else f"interception: {refusal.message}"]
+        return f"{LEFT_TO_ANOTHER}{where}" if is_nested else f"interception: {refusal.message}"
     raise refusal
 
 
-def outer_session(launched: Launch, inherited: Inherited) -> str:
+def outer_session(refusal: NoInterception, inherited: Inherited) -> str:
     """Return the outer session's name; empty if there is none, or its variable is missing."""
-    if launched.missing is None or launched.missing.errno != errno.EBUSY:
+    if refusal.errno != errno.EBUSY:
         return ""
     return inherited.environment.get(b"SIGWRAP_SESSION", b"").decode("utf-8", "replace")
 

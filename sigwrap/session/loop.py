@@ -161,36 +161,26 @@ _MOST_THREADS = {
 }
 
 
-class _Job:
-    def __init__(
-        self,
-        work: Callable[[], Any],
-        then: Callable[[Outcome], None],
-        lane: Lane,
-        drop: Callable[[Any], None] | None,
-        over: Callable[[], None] | None,
-        *,
-        keeps_thread: bool,
-    ) -> None:
-        self.work = work
-        self.then = then
-        self.lane = lane
-        self.drop = drop
-        self.over = over
-        self.keeps_thread = keeps_thread
-        self.outcome: Done | Raised | None = None
-        self.is_begun = False
-        self.is_over = False  # `then` was called
+class _Job(NamedTuple):
+    number: int  # no two jobs are equal
+    work: Callable[[], Any]
+    then: Callable[[Outcome], None]
+    lane: Lane
+    drop: Callable[[Any], None] | None
+    over: Callable[[], None] | None
+    keeps_thread: bool
 
 
 class WorkerPool:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
+        self._numbers = itertools.count()
+        self._open: set[_Job] = set()  # `then` was not called yet
         self._waiting: dict[Lane, deque[_Job]] = {lane: deque() for lane in Lane}
         self._busy = dict.fromkeys(Lane, 0)
         self._threads = 0
         self._handed: deque[_Job] = deque()
-        self._finished: deque[_Job] = deque()
+        self._finished: deque[tuple[_Job, Done | Raised]] = deque()
         self._handed_fd = -1  # a semaphore: as many as there are jobs in `_handed`
         self._finished_fd = -1
 
@@ -211,7 +201,8 @@ class WorkerPool:
         as soon as no thread uses what `work` uses. `keeps_thread`: whether the thread can go on to
         other work afterwards.
         """
-        job = _Job(work, then, lane, drop, over, keeps_thread=keeps_thread)
+        job = _Job(next(self._numbers), work, then, lane, drop, over, keeps_thread)
+        self._open.add(job)
         self._waiting[lane].append(job)
         self._loop.call_in(deadline_s, self._give_up, job, deadline_s)
         self._begin(lane)
@@ -227,7 +218,6 @@ class WorkerPool:
         waiting = self._waiting[lane]
         while waiting and self._busy[lane] < _MOST_THREADS[lane] and self._has_free_thread():
             job = waiting.popleft()
-            job.is_begun = True
             self._busy[lane] += 1
             self._handed.append(job)
             os.eventfd_write(self._handed_fd, 1)
@@ -260,10 +250,10 @@ class WorkerPool:
                 continue
             job = self._handed.popleft()
             try:
-                job.outcome = Done(job.work())
+                outcome: Done | Raised = Done(job.work())
             except Exception as error:
-                job.outcome = Raised(error)
-            self._finished.append(job)
+                outcome = Raised(error)
+            self._finished.append((job, outcome))
             os.eventfd_write(self._finished_fd, 1)
             if not job.keeps_thread:
                 return
@@ -274,15 +264,13 @@ class WorkerPool:
         except BlockingIOError:
             return  # a turn of the loop within this one took them
         while self._finished:
-            job = self._finished.popleft()
+            job, outcome = self._finished.popleft()
             self._busy[job.lane] -= 1
             self._threads -= not job.keeps_thread
-            outcome = job.outcome
-            assert outcome is not None, "finished"
             if job.over is not None:
                 job.over()
-            if not job.is_over:
-                job.is_over = True
+            if job in self._open:
+                self._open.remove(job)
                 job.then(outcome)
             elif isinstance(outcome, Done) and job.drop is not None:
                 job.drop(outcome.value)
@@ -290,12 +278,11 @@ class WorkerPool:
             self._begin(lane)
 
     def _give_up(self, job: _Job, after_s: float) -> None:
-        if job.is_over:
+        if job not in self._open:
             return
-        job.is_over = True
-        if job.is_begun:
-            why = f"no answer within {after_s:.0f} s"
-        else:
+        self._open.remove(job)
+        why = f"no answer within {after_s:.0f} s"
+        if job in self._waiting[job.lane]:
             self._waiting[job.lane].remove(job)
             if job.over is not None:
                 job.over()

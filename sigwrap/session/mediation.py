@@ -25,6 +25,7 @@ from sigwrap.kernel.ptrace import Gone
 from sigwrap.kernel.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.record.recordings import Recordings
 from sigwrap.session import effects
+from sigwrap.session.asking import Asking
 from sigwrap.session.effects import UnknownCall, refuse, refuse_unknown
 from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Performer, Request
@@ -40,13 +41,14 @@ class Mediation:
         self.listener = listener
         self._processes = session.processes
         self.performer = Performer(session, listener)
+        self.asking = Asking(session, self.performer)
         self.recordings = Recordings(session, listener)
         self.restarts = Restarts(session, self.performer)
         self.refused = None
         if facts.sandbox.files is not None and facts.sandbox.files.rules is not None:
             home = os.fsdecode(facts.environment.given.get(b"HOME", b""))
             refusals = Refusals(facts.sandbox.files.rules, home)
-            self.refused = RefusedFiles(session, refusals, self.performer)
+            self.refused = RefusedFiles(session, refusals, self.asking)
         self.execs = Execs(session, self)
         self.forks = Forks(session, self)
         self._families: dict[Family, Callable[[Notification, Process, str], None]] = {
@@ -120,6 +122,7 @@ class Mediation:
             self.refused.ended(process, status)
         self.recordings.expected.pop(process, None)
         self.performer.process_ended(process)
+        self.asking.process_ended(process)
 
     def close(self) -> None:
         if self.refused is not None:

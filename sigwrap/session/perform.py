@@ -12,72 +12,28 @@ carries the effect out.
 
 from __future__ import annotations
 
-import _thread
 import errno
 import time
 from collections.abc import Callable
 
-from sigwrap.approve.questions import DENIED, TO_AN_AGENT, Answer
 from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple, Protocol
 from sigwrap.errors import InternalError
 from sigwrap.events import EVENT_TYPES
-from sigwrap.kernel import signals, terminals
 from sigwrap.kernel.paths import WouldBlock
 from sigwrap.kernel.ptrace import ERESTARTNOINTR
 from sigwrap.kernel.seccomp import ListenerBroken, Notification
 from sigwrap.machine import Interception
-from sigwrap.session.effects import (
-    Ask,
-    Continue,
-    ContinueFork,
-    ContinueToChildren,
-    Effect,
-    EndRun,
-    ExecTurn,
-    Fail,
-    Logged,
-    Look,
-    MakeSocket,
-    Reach,
-    Record,
-    RecordRepeated,
-    Send,
-    SetAsync,
-    SetForeground,
-    SetOwner,
-    Steps,
-    Succeed,
-    TakeDigests,
-    Tell,
-    Unrecorded,
-    WouldWait,
-    refuse,
-)
+from sigwrap.session import effects
+from sigwrap.session.effects import Effect, Logged, Steps, Unrecorded
 from sigwrap.session.lineage import Process
-from sigwrap.session.loop import Done, Lane, Late, Outcome, Raised
+from sigwrap.session.loop import Done, Late, Outcome, Raised
 from sigwrap.session.recorder import Repeats
-from sigwrap.text import printable
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
-_LOOK_AFTER_CALLERS_S = 1.0
-_WRITTEN_WITHIN_S = 0.005
-_LINE_DEADLINE_S = 1.0
-_GATHER_FACTS = frozenset({ExecTurn, Look, TakeDigests})
+_GATHER_FACTS = frozenset({effects.ExecTurn, effects.Look, effects.TakeDigests})
 _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us" in kind.fields)
-
-# What may be done for which reason without an event.
-_NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
-    Unrecorded.NOTHING_HAPPENS: frozenset({Fail}),
-    Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner, Reach, MakeSocket}),
-    Unrecorded.ONLY_ASKS: frozenset({Continue, Succeed}),
-    Unrecorded.STAYS_INSIDE: frozenset({Continue, Succeed, SetAsync, SetForeground}),
-    Unrecorded.RULE_IS_UNLOGGED: frozenset(
-        {Continue, ContinueToChildren, Fail, Succeed, Send, SetOwner, SetAsync}
-    ),
-    Unrecorded.NO_RULE: frozenset({Continue, ContinueFork}),
-}
 
 
 class CallerGone(Exception):
@@ -138,7 +94,7 @@ class Request:
         self.evaluation_us = -1  # not known before the first effect
         self.is_checked = False  # the caller still waits, so what was read of it is its own
         self.is_recorded = False
-        self.recorded: Record | None = None  # the last one
+        self.recorded: effects.Record | None = None  # the last one
         self.event_failed = False
         self.is_answered = False
         self.is_over = False
@@ -165,28 +121,22 @@ class Performer:
         self._listener = listener
         self._recorder = session.recorder
         self._repeats = Repeats(session)
-        self._approvals = session.approvals
         self._loop = session.loop
         self._pool = session.pool
         self._grants_nothing = False
-        self._asking: dict[Request, str] = {}  # -> the id of the approval that it waits for
         self._handlers: dict[type, EffectHandler] = {
-            Record: self._record,
-            RecordRepeated: self._record,
-            Continue: self._continue,
-            Fail: self._fail,
-            Succeed: self._succeed,
-            Ask: self._ask,
-            WouldWait: self._would_wait,
-            ExecTurn: session.exec_turns.wait,
-            Look: self._look,
-            Tell: self._tell,
-            EndRun: self._on_end_run,
+            effects.Record: self._record,
+            effects.RecordRepeated: self._record,
+            effects.Continue: self._continue,
+            effects.Fail: self._fail,
+            effects.Succeed: self._succeed,
+            effects.ExecTurn: session.exec_turns.wait,
+            effects.Look: self._look,
+            effects.EndRun: self._end_run,
         }
-        terminals.prepare_to_write()
 
     def offer(self, handlers: dict[type, EffectHandler]) -> None:
-        """Add what carries out the effects of one family."""
+        """Add what carries out other effects: approvals, and the effects of one family."""
         self._handlers |= handlers
 
     def grant_nothing(self) -> None:
@@ -214,7 +164,7 @@ class Performer:
             request.steps.close()
             reason = "builtin:killswitch: the kill switch is on"
             refusal = {"comm": request.process.comm, "reason": reason}
-            request.steps = refuse("call_refused", refusal)
+            request.steps = effects.refuse("call_refused", refusal)
         self._perform(request, None)
 
     def leave_to_the_kernel(self, notification_id: int) -> None:
@@ -246,9 +196,6 @@ class Performer:
 
     def process_ended(self, process: Process) -> None:
         self._repeats.process_ended(process)
-        self._approvals.process_ended(process.pid)
-        for request in [request for request in self._asking if request.process is process]:
-            self._approvals.withdraw(self._asking[request])
 
     def close(self) -> None:
         self._repeats.close()
@@ -291,7 +238,6 @@ class Performer:
             return
         request.is_over = True
         request.recorded = None
-        self._asking.pop(request, None)
         request.steps.close()
         try:
             if not request.is_answered:  # fail closed
@@ -322,7 +268,7 @@ class Performer:
 
     # Facts
 
-    def _look(self, request: Request, _effect: Look) -> object:
+    def _look(self, request: Request, _effect: effects.Look) -> object:
         handler = request.handler
         assert handler is not None, "its mediator looks"
         request.started_ns = time.perf_counter_ns()
@@ -351,21 +297,25 @@ class Performer:
     def check(self, request: Request) -> None:
         """Raise CallerGone if what was read of the caller may be of another process."""
         if not request.is_checked:
-            request.is_checked = self._listener.is_waiting(request.id)
+            request.is_checked = self.is_waiting(request)
         if not request.is_checked:
             raise CallerGone
+
+    def is_waiting(self, request: Request) -> bool:
+        """Return whether the caller still waits for the answer."""
+        return self._listener.is_waiting(request.id)
 
     def check_again(self, request: Request) -> None:
         """Check after a read: a caller that is killed meanwhile can leave other data behind."""
         request.is_checked = False
         self.check(request)
 
-    def _record(self, request: Request, effect: Record | RecordRepeated) -> Logged:
+    def _record(self, request: Request, effect: effects.Record | effects.RecordRepeated) -> Logged:
         self.check(request)
         event, payload, pid = effect.event, effect.payload, request.process.pid
         if event in _TIMED:
             payload["evaluation_us"] = request.evaluation_us
-        if isinstance(effect, RecordRepeated):
+        if isinstance(effect, effects.RecordRepeated):
             logged = self._repeats.record(event, pid, payload, effect.key, effect.within_s)
         else:
             is_written = self._recorder.record(event, pid, payload)
@@ -381,27 +331,24 @@ class Performer:
 
     def demand_event(self, request: Request, effect: Effect, unrecorded: Unrecorded | None) -> None:
         """Raises InternalError where `effect` must not take place for want of an event."""
-        if request.event_failed:
-            if type(effect) is not Fail:
-                name = type(effect).__name__
-                raise InternalError(f"{name} after an event that can't be written")
-        elif not request.is_recorded and (
-            unrecorded is None or type(effect) not in _NEEDS_NO_EVENT[unrecorded]
-        ):
+        if request.event_failed and type(effect) is not effects.Fail:
+            name = type(effect).__name__
+            raise InternalError(f"{name} after an event that can't be written")
+        if not (request.event_failed or request.is_recorded or unrecorded):
             raise InternalError(f"{type(effect).__name__} without an event")
 
     # Answers
 
-    def _continue(self, request: Request, effect: Continue) -> None:
+    def _continue(self, request: Request, effect: effects.Continue) -> None:
         self.continue_call(request, effect, effect.unrecorded)
 
-    def _fail(self, request: Request, effect: Fail) -> None:
+    def _fail(self, request: Request, effect: effects.Fail) -> None:
         self.demand_event(request, effect, effect.unrecorded)
         self.mark_answered(request)
         self._listener.fail(request.id, effect.errno)
         request.holdings.failed()
 
-    def _succeed(self, request: Request, effect: Succeed) -> None:
+    def _succeed(self, request: Request, effect: effects.Succeed) -> None:
         self.demand_event(request, effect, effect.unrecorded)
         self.mark_answered(request)
         self._listener.succeed(request.id, effect.value)
@@ -423,6 +370,12 @@ class Performer:
         self.mark_answered(request)
         self._listener.fail(request.id, restarting_errno)
 
+    def interrupt(self, request: Request) -> None:
+        """Have the kernel make the call again, unless a signal ends its caller first."""
+        self.mark_answered(request)
+        self._listener.fail(request.id, ERESTARTNOINTR)
+        request.holdings.failed()
+
     def came_back(self, request: Request, notification_id: int) -> None:
         request.id = notification_id
         request.is_answered = False
@@ -432,89 +385,5 @@ class Performer:
             raise InternalError("a request is answered once")
         request.is_answered = True
 
-    # People
-
-    def _tell(self, request: Request, effect: Tell) -> object:
-        """Write the line before the answer, so that it comes before the caller's own."""
-        self.check(request)
-        advice = TO_AN_AGENT if effect.text.startswith(DENIED) else ""
-        line = terminals.Line(request.process.pid, printable(effect.text), off_terminals=advice)
-        written = self.write(line, lambda _outcome: self.resume(request, None))
-        if request.is_answered:  # the caller is killed next, and its parent goes on
-            written.acquire(timeout=_WRITTEN_WITHIN_S)
-        return PAUSED
-
-    def write(self, line: terminals.Line, then: Callable[[Outcome], None]) -> _thread.LockType:
-        """Have a worker write the line. Return a lock that is free once it is written. A line that
-        is late is dropped: the log has it."""
-        written = _thread.allocate_lock()
-        written.acquire()
-
-        def work() -> None:
-            line.write()
-            written.release()
-
-        self._pool.run(work, then, lane=Lane.LINES, deadline_s=_LINE_DEADLINE_S, over=line.close)
-        return written
-
-    def _would_wait(self, request: Request, effect: WouldWait) -> bool:
-        return self._approvals.would_wait(effect.question)
-
-    def _ask(self, request: Request, effect: Ask) -> object:
-        self.check(request)
-        at_once: list[Answer] = []
-
-        def answered(answer: Answer) -> None:
-            if request in self._asking:
-                self._answered(request, answer)
-            else:
-                at_once.append(answer)
-
-        approval_id = self._approvals.ask(effect.question, answered)
-        if at_once:
-            if at_once[0].reason == "withdrawn":
-                raise CallerGone
-            return at_once[0]
-        if not self._asking:
-            self._look_after_callers_later()
-        self._asking[request] = approval_id
-        if effect.notice:
-            how = self._approvals.how_to_answer(approval_id)
-            text = f"sigwrap: request {approval_id}: {effect.notice}; {how}"
-            line = terminals.Line(
-                request.process.pid,
-                printable(text),
-                spares_screens=True,
-                spares_ours=self._approvals.approvers.can_show,
-            )
-            self.write(line, lambda _outcome: None)
-        return PAUSED
-
-    def _answered(self, request: Request, answer: Answer) -> None:
-        del self._asking[request]
-        if answer.reason == "withdrawn":
-            self.finish(request)
-            return
-        request.is_checked = False  # the caller may have ended while it waited
-        self.resume(request, answer)
-
-    def _look_after_callers_later(self) -> None:
-        self._loop.call_in(_LOOK_AFTER_CALLERS_S, self._look_after_callers)
-
-    def _look_after_callers(self) -> None:
-        """Withdraw the requests of threads that have ended, and let the others end that have to: a
-        signal that dumps core, such as SIGQUIT, does not end the wait of a call."""
-        for request, approval_id in tuple(self._asking.items()):
-            dumps_core = signals.is_about_to_dump_core(request.tid)
-            is_waiting = self._listener.is_waiting(request.id)
-            if is_waiting and dumps_core:
-                self.mark_answered(request)
-                self._listener.fail(request.id, ERESTARTNOINTR)
-                request.holdings.failed()
-            if dumps_core or not is_waiting:
-                self._approvals.withdraw(approval_id)
-        if self._asking:
-            self._look_after_callers_later()
-
-    def _on_end_run(self, request: Request, effect: EndRun) -> None:
+    def _end_run(self, _request: Request, effect: effects.EndRun) -> None:
         self._session.ending.on(effect.reason)

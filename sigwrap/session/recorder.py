@@ -19,6 +19,23 @@ from sigwrap.session.run_end import LimitReached
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
+# At its limit, the log still gets the end of the tree, up to a second limit, and its own end.
+_ALWAYS = frozenset({"session_ended", "limit_exceeded", "killswitch_activated"})
+_BEYOND = frozenset(
+    {
+        "process_exited",
+        "recording_ended",
+        "store_tampered",
+        "interrupt_received",
+        "interrupt_forwarded",
+        "interrupt_escalated",
+        "agent_signal",
+        "tree_frozen",
+        "tree_thawed",
+    }
+)
+_LEAST_BEYOND_BYTES = 1 << 20
+
 LOOK_S = 0.5
 _REPEATED_AFTER_S = 10.0  # since the last denial; a small event may still fit in between
 _REST_AFTER_RESTORING = 20  # times as long as it took, if a process removes the log repeatedly
@@ -28,11 +45,20 @@ class Recorder:
     """Writes the log. An action whose event is not recorded must not happen."""
 
     def __init__(
-        self, log: SessionLog, tell: Callable[[str], None], budget: LogBudget | None = None
+        self,
+        log: SessionLog,
+        tell: Callable[[str], None],
+        maximum: int = 0,
+        *,
+        ends_run: bool = True,
     ) -> None:
+        """`maximum`: bytes of the log, 0 for no limit. A full log ends the run, or denies all."""
         self.log = log
-        self.budget = budget or LogBudget(0, ends_run=True)
         self.tell = tell
+        self.maximum = maximum
+        self._ends_run = ends_run
+        self._next_mark = (maximum + 1) // 2 or sys.maxsize  # first half of the limit, then all
+        self._reached: LimitReached | None = None
         self._session: Session | None = None  # the first events come before it
         self._is_known_until_s = 0.0
         self._reported_files: set[str] = set()
@@ -40,7 +66,6 @@ class Recorder:
         self.actions = Counts()
         self.unrecorded = 0
         self.why_not = ""  # the last reason why an event was not recorded
-        self._reached: LimitReached | None = None  # by the log
         self.repeated = 0  # execs that went on without being judged again
 
     def attend(self, session: Session) -> None:
@@ -50,7 +75,7 @@ class Recorder:
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
         if self._session is not None and type_name in self._session.watchers.watched:
             self._session.watchers.on_event(type_name, payload)
-        if self.log.size >= self.budget.next_mark and not self._has_room(type_name):
+        if self.log.size >= self._next_mark and not self._has_room(type_name):
             self.unrecorded += 1
             return False
         try:
@@ -68,7 +93,7 @@ class Recorder:
     @property
     def room(self) -> int:
         """Return how many bytes the log may grow before the next check of its size."""
-        return self.budget.next_mark - self.log.size
+        return self._next_mark - self.log.size
 
     def rows_written(
         self, rows: Sequence[PendingRow], head: bytes, size: int, written_ns: int
@@ -105,37 +130,37 @@ class Recorder:
             self._reported_files.add(name)
             self.tell(f"another program changed the {name} {path}: {what}; {mended}")
 
-    def _has_room(self, type_name: str) -> bool:
-        budget = self.budget
-        while mark := budget.passed(self.log.size):  # limit_near itself may fill the log
-            if mark == "half":
-                self._is_half_full()
-            else:
-                self._is_full()
-        if budget.admits(self.log.size, type_name):
+    def _has_room(self, event: str) -> bool:
+        """Return whether the event may be recorded now that the log is half full, or full."""
+        is_half_full_now = self._next_mark < self.maximum
+        self._next_mark = self.maximum
+        if is_half_full_now and self.log.size < self.maximum:
+            self.tell(f"the event log has reached half of its limit of {self.maximum} bytes")
+            payload = {"limit": "log_size", "maximum": self.maximum, "used": self.log.size}
+            self.record("limit_near", os.getpid(), payload)  # which may fill the log
+        size = self.log.size
+        if size < self.maximum:
             return True
-        if not budget.ends_run:
-            self._report_denials(f"{self._full()}; sigwrap denies every exec and signal")
-        elif self._session is not None and self._reached is not None:
+        if self._reached is None:
+            self._is_full()
+        most = self.maximum + max(self.maximum // 16, _LEAST_BEYOND_BYTES)
+        if event in _ALWAYS or (event in _BEYOND and size < most):
+            return True
+        assert self._reached is not None, "the log is full"
+        if not self._ends_run:
+            self._report_denials(f"{self._reached.why}; sigwrap denies every exec and signal")
+        elif self._session is not None:
             self._session.ending.run.will_end(self._reached)  # the command may end before that
         return False
 
-    def _is_half_full(self) -> None:
-        maximum = self.budget.maximum
-        self.tell(f"the event log has reached half of its limit of {maximum} bytes")
-        payload = {"limit": "log_size", "maximum": maximum, "used": self.log.size}
-        self.record("limit_near", os.getpid(), payload)
-
-    def _full(self) -> str:
-        return f"log_size: the event log has reached its limit of {self.budget.maximum} bytes"
-
     def _is_full(self) -> None:
-        maximum, why = self.budget.maximum, self._full()
-        if self.budget.ends_run:
+        maximum, size = self.maximum, self.log.size
+        why = f"log_size: the event log has reached its limit of {maximum} bytes"
+        self._reached = LimitReached("log_size", maximum, why, size)
+        if self._ends_run:
             self.why_not = f"{why}; sigwrap ends the run"
             self.tell(self.why_not)
             if self._session is not None:
-                self._reached = LimitReached("log_size", maximum, why, self.log.size)
                 # Not in the middle of a request.
                 self._session.loop.call_in(0, self._session.ending.on, self._reached)
             return
@@ -145,7 +170,7 @@ class Recorder:
             "maximum": maximum,
             "effect": "refused",
             "reason": why,
-            "used": self.log.size,
+            "used": size,
         }
         self.record("limit_exceeded", os.getpid(), payload)
 
@@ -167,33 +192,25 @@ class Recorder:
 Key = tuple[object, ...]  # its first element is the process, if one did it
 
 
-class _Repeated:
-    def __init__(self, event: str, pid: int, payload: Payload) -> None:
-        self.event = event
-        self.pid = pid
-        self.payload = payload
-        self.further = 0
-
-
 class Repeats:
     def __init__(self, session: Session) -> None:
         self._recorder = session.recorder
         self._loop = session.loop
-        self._running: dict[Key, _Repeated] = {}
-        self._of_process: dict[object, dict[Key, None]] = {}  # first element of a key -> keys
+        self._first: dict[Key, tuple[str, int, Payload]] = {}
+        self._further: Counter[Key] = Counter()
+        self._of_process: dict[object, set[Key]] = {}  # first element of a key -> keys
 
     def record(self, event: str, pid: int, payload: Payload, key: Key, within_s: float) -> Logged:
-        running = self._running.get(key)
-        if running is not None:
-            running.further += 1
+        if key in self._first:
+            self._further[key] += 1
             return Logged.COUNTED
         if not self._recorder.record(event, pid, payload):
             return Logged.FAILED
-        first = self._running[key] = _Repeated(event, pid, payload)
-        self._of_process.setdefault(key[0], {})[key] = None
+        first = self._first[key] = (event, pid, payload)
+        self._of_process.setdefault(key[0], set()).add(key)
 
         def over() -> None:
-            if self._running.get(key) is first:  # its process has not ended since
+            if self._first.get(key) is first:  # its process has not ended since
                 self._sum_up(key)
 
         self._loop.call_in(within_s, over)
@@ -204,62 +221,17 @@ class Repeats:
             self._sum_up(key)
 
     def close(self) -> None:
-        for key in tuple(self._running):
+        for key in tuple(self._first):
             self._sum_up(key)
 
     def _sum_up(self, key: Key) -> None:
-        repeated = self._running.pop(key)
+        event, pid, payload = self._first.pop(key)
         of_process = self._of_process[key[0]]
-        del of_process[key]
+        of_process.discard(key)
         if not of_process:
             del self._of_process[key[0]]
-        if repeated.further:
-            payload = {**repeated.payload, "count": repeated.further}
+        if further := self._further.pop(key, 0):
+            payload = {**payload, "count": further}
             if "evaluation_us" in payload:
                 payload["evaluation_us"] = 0
-            self._recorder.record(repeated.event, repeated.pid, payload)
-
-
-# The size limit of a session's log, since the session decides how much is recorded.
-
-# The end of the tree and of the log is still recorded beyond the limit, for a while.
-_ALWAYS = frozenset({"session_ended", "limit_exceeded", "killswitch_activated"})
-_BEYOND = frozenset(
-    {
-        "process_exited",
-        "recording_ended",
-        "store_tampered",
-        "interrupt_received",
-        "interrupt_forwarded",
-        "interrupt_escalated",
-        "agent_signal",
-        "tree_frozen",
-        "tree_thawed",
-    }
-)
-_LEAST_BEYOND_BYTES = 1 << 20
-
-
-class LogBudget:
-    def __init__(self, maximum: int, *, ends_run: bool) -> None:
-        """Set the limit in bytes; 0 sets none. A full log ends the run, or denies everything."""
-        self.maximum = maximum
-        self.ends_run = ends_run
-        self.next_mark = (maximum + 1) // 2 or sys.maxsize
-        self._marks = ["half", "full"]
-        self._beyond = maximum + max(maximum // 16, _LEAST_BEYOND_BYTES)
-
-    def passed(self, size: int) -> str:
-        """Return the mark that this size has passed, once; a full log is not also half full."""
-        if not self._marks or size < self.next_mark:
-            return ""
-        self.next_mark = self.maximum
-        if size >= self.maximum:
-            self._marks.clear()
-            return "full"
-        return self._marks.pop(0)
-
-    def admits(self, size: int, event: str) -> bool:
-        if size < self.maximum or event in _ALWAYS:
-            return True
-        return event in _BEYOND and size < self._beyond
+            self._recorder.record(event, pid, payload)

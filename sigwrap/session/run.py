@@ -8,8 +8,9 @@ import time
 
 import sigwrap
 from sigwrap import errors
-from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
-from sigwrap.errors import StoreError
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
+from sigwrap.errors import NoInterception, StoreError
+from sigwrap.events import Payload
 from sigwrap.exec.asked import cwd_of
 from sigwrap.files.tree import make_missing, remove_unused
 from sigwrap.front.messages import Channel, CommandStarted
@@ -20,20 +21,19 @@ from sigwrap.kernel.peer import SUPERVISOR_NAME
 from sigwrap.kernel.terminals import OwnLines
 from sigwrap.log.codec import key_from_environment
 from sigwrap.log.writer import SessionLog
-from sigwrap.outcomes import Counts
 from sigwrap.policy.judge.recorded import JUDGEMENT
 from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES
 from sigwrap.session.launch import (
     NOT_TRACED,
     Tell,
+    agreed_to_run_without,
     capabilities_of,
     is_of_the_machine,
     launch,
-    missing_interception,
     outer_session,
 )
 from sigwrap.session.plan import Plan, plan_of
-from sigwrap.session.recorder import LogBudget, Recorder
+from sigwrap.session.recorder import Recorder
 from sigwrap.session.run_end import RunEnd
 from sigwrap.session.sandbox import plan_sandbox
 from sigwrap.session.session import Facts, Session
@@ -43,22 +43,22 @@ from sigwrap.start.command import HostEnvironment, Inherited, find_program
 from sigwrap.text import first_of, masked, masked_text
 
 if TYPE_CHECKING:
+    from sigwrap.control.usage_limits import Usage
     from sigwrap.session.plan import Agent
 
 
-class Ended(NamedTuple):
-    """The result of a session: its log, and the figures for one line."""
+_CHANGES_SHOWN = 20
 
+
+class Ended(NamedTuple):
+    """The result of a session."""
+
+    session_id: str
     status: int
     signal: int  # by which the run ended, 0 for none
-    log_path: str
-    session_id: str
-    head: str
     reason: str
     duration_s: float
-    counts: Counts
-    handed_work: bool  # to a server outside the session
-    unrecorded: int
+    recorder: Recorder
     is_held_up: bool  # this process cannot end
 
 
@@ -73,79 +73,75 @@ def run_session(
 ) -> Ended:
     _become_supervisor()
     program, inherited, agent = _command(settings, inherited)
-    daemons_outside = [] if agent is None else agent.daemons_outside(tell)
+    daemons = [] if agent is None else agent.daemons_outside(tell)
     plan = plan_of(settings, inherited.environment, tell=tell)
+    policy, joins = plan.engine.policy, plan.joins
+    if joins is not None:
+        tell = joins.tell
     made = make_missing(plan.engine)
     try:
-        return _run(
-            settings,
-            plan,
-            program,
-            inherited,
-            front,
-            front_pid=front_pid,
-            waited_for_pid=waited_for_pid,
-            agent=agent,
-            daemons_outside=daemons_outside,
-            tell=tell if plan.joins is None else plan.joins.tell,
-        )
+        goes_without = settings.best_effort or policy.tolerates_old_kernels
+        sandbox = plan_sandbox(plan.engine, goes_without=goes_without)
+        environment = HostEnvironment.under(policy.env_policy, inherited.environment)
+        if agent is not None and sandbox.files is not None and sandbox.files.by_policy:
+            agent.warn_of_sandbox(settings.command, policy.name, tell)
+        session_id = new_session_id()
+        handed_on = inherited._replace(environment=environment.given)
+        become = None if joins is None else lambda: joins.serve(session_id, handed_on)
+        child = (program, settings.command, session_id, handed_on)
+        missing, outer = [*plan.without], ""
+        shown_by = _forget(environment, 0 if waited_for_pid == front_pid else waited_for_pid)
+        try:
+            launched = launch(*child, sandbox, become)
+        except NoInterception as refusal:
+            outer = outer_session(refusal, inherited)
+            missing.insert(0, agreed_to_run_without(refusal, settings, outer, tell))
+            launched = launch(*child, None, become)
+        facts = Facts(settings, plan, launched, sandbox, environment, front_pid, waited_for_pid)
+        usage = None
+        try:
+            for each in sandbox.told if launched.listener is not None else ():
+                tell(each)
+            missing += _gaps(facts, shown_by)
+            if plan.usage is not None:
+                usage = plan.usage(policy.limits, launched.pid, session_id)
+                missing += usage.without
+            if plan.remote_switch is not None:
+                missing += plan.remote_switch.gaps
+                plan.remote_switch.start_thread()
+            start = _start_payload(facts, session_id, inherited)
+            start |= {"inside": outer, "missing": missing}
+            if daemons:
+                start["daemons_outside"] = daemons
+            recorder = _open_log(facts, start, key_from_environment(inherited.environment), tell)
+        except BaseException:
+            launched.kill()
+            if usage is not None:
+                usage.close()
+            raise
+        return _supervise(facts, session_id, program, recorder, front, usage, tell)
     finally:
         remove_unused(made)
 
 
-def _run(
-    settings: RunSettings,
-    plan: Plan,
+def _supervise(
+    facts: Facts,
+    session_id: str,
     program: bytes,
-    inherited: Inherited,
+    recorder: Recorder,
     front: Channel,
-    *,
-    front_pid: int,
-    waited_for_pid: int,
-    agent: Agent | None,
-    daemons_outside: list[str],
+    usage: Usage | None,
     tell: Tell,
 ) -> Ended:
-    policy, joins = plan.engine.policy, plan.joins
-    goes_without = settings.best_effort or policy.tolerates_old_kernels
-    sandbox = plan_sandbox(plan.engine, goes_without=goes_without)
-    environment = HostEnvironment.under(policy.env_policy, inherited.environment)
-    outer_pid = 0 if waited_for_pid == front_pid else waited_for_pid
-    shown_by = _forget(environment, outer_pid)
-    if agent is not None and sandbox.files is not None and sandbox.files.by_policy:
-        agent.warn_of_sandbox(settings.command, policy.name, tell)
-    session_id = new_session_id()
-    handed_on = inherited._replace(environment=environment.given)
-    become = None if joins is None else lambda: joins.serve(session_id, handed_on)
-    launched = launch(program, settings.command, session_id, handed_on, sandbox, become)
-    facts = Facts(settings, plan, launched, sandbox, environment, front_pid, waited_for_pid)
-    usage = None
-    try:
-        missing = missing_interception(launched, settings, inherited, tell) + plan.without
-        for each in sandbox.told if launched.listener is not None else ():
-            tell(each)
-        missing += _gaps(facts, shown_by)
-        if plan.usage is not None:
-            usage = plan.usage(policy.limits, launched.pid, session_id)
-            missing += usage.without
-        if plan.remote_switch is not None:
-            missing += plan.remote_switch.gaps
-            plan.remote_switch.start_thread()
-        recorder = _open_log(facts, session_id, inherited, daemons_outside, missing, tell)
-    except BaseException:
-        os.kill(launched.pid, signal.SIGKILL)
-        os.waitpid(launched.pid, 0)
-        if usage is not None:
-            usage.close()
-        raise
+    """Let the command run to its end, and seal the log."""
     own_code.import_nothing_more()
     own_files.note_own_files()
     note_first_devices()
-    clock_started_s = time.monotonic()
-    front.send(CommandStarted(pid=launched.pid))
+    started_s = time.monotonic()
+    front.send(CommandStarted(pid=facts.command_pid))
     release_inherited()
     libc.set_dumpable(False)
-    lines = OwnLines(tell)
+    lines, joins = OwnLines(tell), facts.plan.joins
     if joins is None:  # the loop reports to joined commands, each through its own socket
         recorder.tell = lines.tell
     session = Session(facts, recorder=recorder, front=front, usage=usage)
@@ -153,26 +149,15 @@ def _run(
     lines.flush()
     if usage is not None:
         usage.close()
-    duration_s = time.monotonic() - clock_started_s
-    note_changes(recorder, tell)
+    duration_s = time.monotonic() - started_s
+    _note_changes(recorder, tell)
     session.watchers.send_what_is_due()
-    is_sealed = seal(recorder, ended, duration_s, tell)
-    tell_why(ended, plan, program, tell)
+    is_sealed = _seal(recorder, ended, duration_s, tell)
+    _tell_why(ended, facts.plan, program, tell)
+    status, number = (ended.exit_status, ended.signal) if is_sealed else (errors.REFUSED, 0)
     if joins is not None:
-        joins.end(ended.exit_status if is_sealed else errors.REFUSED)
-    return Ended(
-        status=ended.exit_status if is_sealed else errors.REFUSED,
-        signal=ended.signal if is_sealed else 0,
-        log_path=recorder.log.path,
-        session_id=session_id,
-        head=recorder.log.head,
-        reason=ended.reason,
-        duration_s=duration_s,
-        counts=recorder.actions,
-        handed_work=bool(recorder.counts["work_handed_outside"]),
-        unrecorded=recorder.unrecorded,
-        is_held_up=session.is_held_up,
-    )
+        joins.end(status)
+    return Ended(session_id, status, number, ended.reason, duration_s, recorder, session.is_held_up)
 
 
 def _become_supervisor() -> None:
@@ -207,9 +192,6 @@ def _forget(environment: HostEnvironment, outer_pid: int) -> int:
     return 0
 
 
-# Start the log of a session with its first event, and with what this machine lacks.
-
-
 def new_session_id() -> str:
     return time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
 
@@ -229,31 +211,15 @@ def _gaps(facts: Facts, shown_by: int) -> list[str]:
     return found
 
 
-def _open_log(
-    facts: Facts,
-    session_id: str,
-    inherited: Inherited,
-    daemons_outside: list[str],
-    missing: list[str],
-    tell: Tell,
-) -> Recorder:
-    settings, plan, launched = facts.settings, facts.plan, facts.launched
-    policy = plan.engine.policy
-    key = key_from_environment(inherited.environment)
-    log = SessionLog.create(plan.store, session_id, key=key, durable=settings.durable)
-    size = settings.log_size_bytes or policy.limits.log_size_bytes or DEFAULT_LOG_SIZE_BYTES
-    budget = LogBudget(size, ends_run=policy.limits.at_log_size != "deny")
-    recorder = Recorder(log, tell, budget)
-    if limited := ", ".join(limits.not_lifted()):
-        tell(f"{limited} {limits.LIMIT_US_TOO}")
+def _start_payload(facts: Facts, session_id: str, inherited: Inherited) -> Payload:
+    settings, plan = facts.settings, facts.plan
     system = os.uname()
-    start = {
+    return {
         "session_id": session_id,
         "name": settings.name,
         **({"joined": True} if settings.join_name else {}),
-        "inside": outer_session(launched, inherited),
         "command": masked(settings.command),
-        "command_pid": launched.pid,
+        "command_pid": facts.command_pid,
         "cwd": cwd_of(os.getpid()),  # also if the directory was removed
         "user": _user_name(inherited),
         "uid": os.getuid(),
@@ -262,18 +228,26 @@ def _open_log(
         "kernel": system.release,
         "machine": system.machine,
         "grace_s": settings.grace_s,
-        "capabilities": capabilities_of(launched, facts.sandbox),
-        "missing": missing,
-        "keyed": key is not None,
+        "capabilities": capabilities_of(facts.launched, facts.sandbox),
         "environment_removed": [masked_text(os.fsdecode(n)) for n in facts.environment.removed],
-        "policy": policy.name,
+        "policy": plan.engine.policy.name,
         "profile": settings.profile,
         **({"preset": settings.preset} if settings.preset else {}),
-        **({"daemons_outside": daemons_outside} if daemons_outside else {}),
         **plan.policy_texts,
         "judgement": JUDGEMENT,
     }
-    if not recorder.record("session_started", os.getpid(), start):
+
+
+def _open_log(facts: Facts, start: Payload, key: bytes | None, tell: Tell) -> Recorder:
+    """Start the log with its first event."""
+    settings, limits_of_policy = facts.settings, facts.plan.engine.policy.limits
+    session_id = start["session_id"]
+    log = SessionLog.create(facts.plan.store, session_id, key=key, durable=settings.durable)
+    size = settings.log_size_bytes or limits_of_policy.log_size_bytes or DEFAULT_LOG_SIZE_BYTES
+    recorder = Recorder(log, tell, size, ends_run=limits_of_policy.at_log_size != "deny")
+    if limited := ", ".join(limits.not_lifted()):
+        tell(f"{limited} {limits.LIMIT_US_TOO}")
+    if not recorder.record("session_started", os.getpid(), {**start, "keyed": key is not None}):
         log.discard()
         raise StoreError("nothing was run", limits.way_to_room("choose another store with --store"))
     return recorder
@@ -284,12 +258,7 @@ def _user_name(inherited: Inherited) -> str:
     return name.decode("utf-8", "replace")
 
 
-# The end of a session, as the user and the log are told.
-
-_CHANGES_SHOWN = 20
-
-
-def note_changes(recorder: Recorder, tell: Tell) -> None:
+def _note_changes(recorder: Recorder, tell: Tell) -> None:
     try:
         changed = own_files.changed_own_files()
     except Exception as bug:  # count them as changed, and let the log get its end
@@ -308,7 +277,7 @@ def note_changes(recorder: Recorder, tell: Tell) -> None:
     )
 
 
-def seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bool:
+def _seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bool:
     """End the log; return False if it has no end, or is not where it belongs."""
     recorder.look()
     has_end = recorder.record(
@@ -333,7 +302,7 @@ def seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bo
     return has_end
 
 
-def tell_why(ended: RunEnd, plan: Plan, program: bytes, tell: Tell) -> None:
+def _tell_why(ended: RunEnd, plan: Plan, program: bytes, tell: Tell) -> None:
     """Say why the command ended, unless it ended by itself."""
     if ended.switched_off is not None:
         why = f": {ended.switched_off.reason}" if ended.switched_off.reason else ""

@@ -25,10 +25,9 @@ from sigwrap.kernel.process import oom_kills, used_up_cpu_limit
 from sigwrap.kernel.signals import SignalFd
 from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
-from sigwrap.session.children import Children, JobControl
 from sigwrap.session.diagnosis import Diagnostic
-from sigwrap.session.ending import Ending
-from sigwrap.session.front_link import FrontLink
+from sigwrap.session.ending import Children, Ending
+from sigwrap.session.front_link import FrontLink, JobControl
 from sigwrap.session.launch import Launch
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Loop, WorkerPool

@@ -9,6 +9,7 @@ import pytest
 from sigwrap.front.interrupts import (
     Announce,
     Arrived,
+    BootloaderCopies,
     Command,
     Escalate,
     Interrupts,
@@ -21,11 +22,12 @@ from sigwrap.front.interrupts import (
 
 GRACE_S = 10.0
 BOOTLOADER = 77
+NO_COPIES = BootloaderCopies(0, on_terminal=False)
 SENDER = 5000
 
 
 def machine(ends: InterruptsEnd = InterruptsEnd.AUTO) -> Interrupts:
-    return Interrupts(grace_s=GRACE_S, bootloader_pid=BOOTLOADER, ends=ends)
+    return Interrupts(BootloaderCopies(BOOTLOADER, on_terminal=False), grace_s=GRACE_S, ends=ends)
 
 
 def key(
@@ -343,7 +345,7 @@ def test_the_bootloaders_copy_is_no_second_press_within_two_seconds() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTTIN, signal.SIGTTOU])
 def test_a_terminals_stop_may_be_copied_without_its_original(number: signal.Signals) -> None:
-    interrupts = Interrupts(grace_s=GRACE_S, bootloader_pid=BOOTLOADER, on_terminal=True)
+    interrupts = Interrupts(BootloaderCopies(BOOTLOADER, on_terminal=True), grace_s=GRACE_S)
     assert names(interrupts.signal(sent(number, BOOTLOADER), 0.0)) == []
     assert names(interrupts.signal(sent(number), 0.1)) == [f"pass on {number.name}"]
     assert names(interrupts.signal(sent(number, BOOTLOADER), 60.0)) == []
@@ -359,7 +361,7 @@ def test_what_is_no_copy_is_the_second() -> None:
     interrupts = machine()
     interrupts.signal(sent(signal.SIGINT, BOOTLOADER), 0.0)
     assert names(interrupts.signal(key(), 0.01)) == ["escalate: second interrupt"]
-    interrupts = Interrupts(grace_s=GRACE_S)
+    interrupts = Interrupts(NO_COPIES, grace_s=GRACE_S)
     interrupts.signal(key(), 0.0)
     assert names(interrupts.signal(sent(signal.SIGINT), 0.01)) == ["escalate: second interrupt"]
     interrupts = machine()
@@ -390,7 +392,7 @@ def test_one_sender_that_signals_process_and_group_is_one() -> None:
 def test_who_is_outside_of_the_container_is_not_known_to_be_the_same(
     first: int, second: int
 ) -> None:
-    interrupts = Interrupts(grace_s=GRACE_S)
+    interrupts = Interrupts(NO_COPIES, grace_s=GRACE_S)
     interrupts.signal(sent(signal.SIGTERM, first), 0.0)
     again = sent(signal.SIGTERM, second)
     assert names(interrupts.signal(again, 0.001)) == ["escalate: second interrupt"]
@@ -452,7 +454,7 @@ def test_a_prompt_is_looked_for_before_anything_is_said() -> None:
 
 @pytest.mark.parametrize("ends", list(InterruptsEnd))
 def test_what_is_demanded_ends_the_run_whatever_it_is_for(ends: InterruptsEnd) -> None:
-    interrupts = Interrupts(grace_s=GRACE_S, ends=ends)
+    interrupts = Interrupts(NO_COPIES, grace_s=GRACE_S, ends=ends)
     demanded = Arrived(
         number=signal.SIGINT, from_terminal=False, sender_pid=0, command_handles_it=True
     )
@@ -478,7 +480,7 @@ def test_what_is_demanded_ends_the_run_whatever_it_is_for(ends: InterruptsEnd) -
 def test_a_demand_is_sent_to_the_job_as_a_key_is(
     handled: bool, ignored: bool, to_job: bool, number: int, sigterm_s: float | None
 ) -> None:
-    interrupts = Interrupts(grace_s=10.0)
+    interrupts = Interrupts(NO_COPIES, grace_s=10.0)
     demanded = Arrived(
         number=signal.SIGINT,
         from_terminal=False,

@@ -7,11 +7,11 @@ import pytest
 from sigwrap.front import messages
 from sigwrap.front.messages import Channel, Message, Place, Sender
 
-SENDER = Sender(12, 1000, Place.OUTSIDE, "a name \udcff\n")
+SENDER = Sender(12, 1000, Place.OUTSIDE, "a name \udcff\n").payload
 MESSAGES: list[Message] = [
     messages.InterruptArrived(2, from_terminal=True, ends_run=False, sender=SENDER),
     messages.InterruptWithdrawn(),
-    messages.SignalForCommand(10, messages.NO_SENDER),
+    messages.SignalForCommand(10, messages.NO_SENDER.payload),
     messages.KillTree("a reason"),
     messages.CommandStarted(4242),
     messages.Forget((b"A", b"\xff", b"C", b"D")),
@@ -47,9 +47,6 @@ def test_each_message_arrives_as_it_was() -> None:
 def test_a_long_text_is_cut(character: str) -> None:
     (notice,) = _received(messages.Notice(*[character * 100_000] * 4))
     assert notice == messages.Notice(*[character * 4096] * 4)
-    sender = SENDER._replace(command=character * 100_000)
-    (signal,) = _received(messages.SignalForCommand(10, sender))
-    assert signal == messages.SignalForCommand(10, sender._replace(command=character * 4096))
 
 
 def test_of_too_many_names_all_are_forgotten() -> None:

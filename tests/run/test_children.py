@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.session.children import Children
+from sigwrap.session.ending import Children
 from sigwrap.session.loop import Loop
 from tests.support.stand_in import session_of
 

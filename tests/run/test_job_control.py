@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from sigwrap.kernel import procfs
-from sigwrap.session import children
-from sigwrap.session.children import JobControl
+from sigwrap.session import front_link
+from sigwrap.session.front_link import JobControl
 from tests.support.stand_in import session_of
 
 
@@ -37,14 +37,14 @@ def _stopped(child: int, beats: Iterator[int]) -> None:
 
 
 def test_it_goes_on_when_the_beat_is_missing(child: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children, "LOOKED_AT_EVERY_S", 0.01)
+    monkeypatch.setattr(front_link, "LOOKED_AT_EVERY_S", 0.01)
     _stopped(child, iter(lambda: 7, 0))
     _, status = os.waitpid(child, os.WCONTINUED)
     assert os.WIFCONTINUED(status)
 
 
 def test_it_stays_stopped_while_the_loop_beats(child: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children, "LOOKED_AT_EVERY_S", 0.01)
+    monkeypatch.setattr(front_link, "LOOKED_AT_EVERY_S", 0.01)
     looks, looked = os.pipe()
 
     def beats() -> Iterator[int]:

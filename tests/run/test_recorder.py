@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sigwrap.log.writer import SessionLog
-from sigwrap.session.recorder import LogBudget, Recorder
+from sigwrap.session.recorder import Recorder
 from sigwrap.session.run_end import LimitReached
 from tests.support.stand_in import session_of
 
@@ -39,7 +39,7 @@ class Ending:
 
 def recorder(folder: Path, said: list[str], *, ends_run: bool) -> Recorder:
     log = SessionLog.create(str(folder), "s1")
-    made = Recorder(log, said.append, LogBudget(300, ends_run=ends_run))
+    made = Recorder(log, said.append, 300, ends_run=ends_run)
     assert made.record("session_started", 1, {"name": "x" * 60})
     return made
 
@@ -94,3 +94,49 @@ def test_the_end_of_a_process_is_recorded_in_a_full_log_and_nothing_is_refused_f
     assert not full.record("exec_allowed", 1, {})
     assert (len(ending.ends), len(ending.will_end)) == (1, 1)
     full.log.close()
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("maximum", "size", "recorded"),
+    [
+        (MIB, MIB - 1, {"exec_allowed", "process_exited", "session_ended"}),
+        (MIB, MIB, {"process_exited", "session_ended"}),
+        (MIB, 2 * MIB - 1, {"process_exited", "session_ended"}),
+        (MIB, 2 * MIB, {"session_ended"}),
+        (160 * MIB, 170 * MIB - 1, {"process_exited", "session_ended"}),
+        (160 * MIB, 170 * MIB, {"session_ended"}),
+    ],
+)
+def test_beyond_the_limit_the_tree_s_end_is_still_recorded(
+    maximum: int, size: int, recorded: set[str]
+) -> None:
+    log: Any = SimpleNamespace(size=size, append=lambda *_words: None)
+    full = Recorder(log, lambda _text: None, maximum, ends_run=False)
+    events = ("exec_allowed", "process_exited", "session_ended")
+    assert {event for event in events if full.record(event, 1, {})} == recorded
+
+
+def test_half_and_full_are_said_once_each_and_of_a_log_full_at_once_only_full() -> None:
+    for sizes, half, is_full in (
+        ((499,), 0, False),
+        ((500, 999, 999), 1, False),
+        ((500, 1000, 5000), 1, True),
+        ((2000, 2000), 0, True),
+    ):
+        said: list[str] = []
+        log: Any = SimpleNamespace(size=0, append=lambda *_words: None)
+        recorder = Recorder(log, said.append, 1000)
+        for log.size in sizes:
+            recorder.record("process_exited", 1, {})
+        assert [text.endswith("half of its limit of 1000 bytes") for text in said] == (
+            [True] * half + [False] * is_full
+        )
+
+
+def test_without_a_limit_there_is_room_for_the_extension_and_the_smallest_limit_is_one() -> None:
+    log: Any = SimpleNamespace(size=0)
+    assert Recorder(log, lambda _text: None).room > 1 << 62
+    assert Recorder(log, lambda _text: None, 1).room == 1
