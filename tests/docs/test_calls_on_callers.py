@@ -38,11 +38,13 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     "approve/terminal_prompt.py": {
         TERMINAL: ("TIOCSPGRP", "ioctl FIONREAD", "ioctl TIOCGWINSZ", "read")
     },
-    "signal/send.py": {
+    "signal/owners.py": {
         WORKER: ("fcntl F_SETFL", "ioctl FIOASYNC", "fcntl F_SETSIG"),  # locks of O_ASYNC
-        FIELDS: ("fcntl F_SETOWN_EX", "fcntl _F_GETOWN_EX"),
+        FIELDS: (
+            *("fcntl F_SETOWN_EX", "fcntl _F_GETOWN_EX"),
+            *("ioctl _TIOCGDEV", "ioctl _TIOCGPTN"),
+        ),
     },
-    "signal/targets.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
     "signal/handler.py": {FIELDS: ("TIOCSPGRP",)},  # SIGTTOU is blocked
     "kernel/signals.py": {FIELDS: ("pidfd_send_signal",)},
     "kernel/descriptors.py": {
