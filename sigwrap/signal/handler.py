@@ -333,8 +333,6 @@ def _is_below_a_shell(pid: int) -> bool:
 
 
 class _SignalHoldings(NoHoldings):
-    __slots__ = ("call",)
-
     def __init__(self) -> None:
         self.call = NO_CALL
 
