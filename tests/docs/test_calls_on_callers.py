@@ -25,7 +25,7 @@ LOCK = "it takes a lock that the front process bounds: after 15 to 20 seconds it
 CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     # A worker for a socket file, and for all of these once a process in the session has mounted
     # something. Until then, a signal ends connect after 5 ms, and sendmsg has MSG_DONTWAIT.
-    "network/duplicate.py": {
+    "network/call.py": {
         WORKER: ("connect", "sendmsg", "listen", "read", "write", "getsockname"),
         FIELDS: ("getsockopt", "fcntl F_GETFL"),
     },
@@ -38,11 +38,13 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     "approve/terminal_prompt.py": {
         TERMINAL: ("TIOCSPGRP", "ioctl FIONREAD", "ioctl TIOCGWINSZ", "read")
     },
-    "signal/send.py": {
+    "signal/owners.py": {
         WORKER: ("fcntl F_SETFL", "ioctl FIOASYNC", "fcntl F_SETSIG"),  # locks of O_ASYNC
-        FIELDS: ("fcntl F_SETOWN_EX", "fcntl _F_GETOWN_EX"),
+        FIELDS: (
+            *("fcntl F_SETOWN_EX", "fcntl _F_GETOWN_EX"),
+            *("ioctl _TIOCGDEV", "ioctl _TIOCGPTN"),
+        ),
     },
-    "signal/targets.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
     "signal/handler.py": {FIELDS: ("TIOCSPGRP",)},  # SIGTTOU is blocked
     "kernel/signals.py": {FIELDS: ("pidfd_send_signal",)},
     "kernel/descriptors.py": {
@@ -91,8 +93,8 @@ OWN = {
     "control/remote_switch.py": "a file of the user, by a thread of its own",
 }
 OWN_CALLS = {  # in modules that also call callers' objects
-    *((call, "network/duplicate.py") for call in ("prctl", "capset", "setgroups")),
-    *((call, "network/duplicate.py") for call in ("setresgid", "setresuid")),
+    *((call, "network/handler.py") for call in ("prctl", "capset", "setgroups")),
+    *((call, "network/handler.py") for call in ("setresgid", "setresuid")),
     ("TIOCSPGRP", "front/terminal.py"),  # in the front process, as the next two
     ("ioctl _TIOCGEXCL", "front/terminal.py"),
     ("ioctl TIOCNXCL", "front/terminal.py"),
