@@ -15,7 +15,7 @@ import pytest
 
 from sigwrap.kernel.descriptors import duplicate
 from sigwrap.record.frames import Kind, frame
-from tests.support.harness import PYTHON, Sigwrap
+from tests.support.harness import PYTHON, REFUSED, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import Roles, tree
 from tests.support.programs import script
@@ -87,6 +87,40 @@ def test_no_program_of_the_callers_directory_gets_the_token(as_user: Sigwrap, en
     done = as_user.run(*line, "./tool")
     assert (done.returncode, done.stdout) == (126, b"")
     assert b"its replacement can't be run: real-tool" in done.stderr
+
+
+@pytest.mark.parametrize("variable", ["PATH", "PYTHONPATH"])
+def test_a_tool_with_the_token_finds_no_code_in_the_callers_directory(
+    as_user: Sigwrap, variable: str
+) -> None:
+    """Such as `#!/usr/bin/env python3`, where the session's PATH has a relative entry."""
+    line = prepared(as_user, "#!/usr/bin/env python3\nimport json\nprint('ran')\n")
+    as_user.env[variable] = f":.:{as_user.env.get(variable, '/nowhere')}"
+    script(as_user.folder, "python3", "#!/bin/sh\necho $TOKEN\n")
+    script(as_user.folder, "json.py", "import os; print(os.environ['TOKEN'])\n")
+    done = as_user.run(*line, "./tool")
+    assert (done.stdout, done.stderr) == (b"ran\n", b"")
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (("via: stub, record: true,", ""), "env has a secret, which the caller's LD_PRELOAD"),
+        (("%(folder)s/real-tool", "./real-tool"), "the caller could choose the program"),
+    ],
+    ids=["environment", "directory"],
+)
+def test_a_policy_that_gives_the_token_to_the_caller_does_not_start(
+    as_user: Sigwrap, given: tuple[str, str], why: str
+) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho $TOKEN\n")
+    policy(as_user.folder, RECORDED.replace(*given) % {"folder": as_user.folder})
+    done = as_user.run(*line, "./tool")
+    assert (done.returncode, done.stdout) == (REFUSED, b"")
+    (said,) = done.stderr.decode().splitlines()
+    assert why in said and "policy.yaml:" in said
+    checked = as_user.run("policy", "check", str(as_user.folder / "policy.yaml"))
+    assert checked.returncode != 0 and why.encode() in checked.stdout + checked.stderr
 
 
 def _socket_of(stub: int) -> socket.socket:
@@ -218,33 +252,26 @@ def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -
 
 # What holds a value of sigwrap's own environment takes nothing along that gives it away.
 
-IN_PLACE = """
+WITHOUT_SECRET = """
   - {name: in-place, commands: [tool], decision: redirect,
-     redirect_to: {command: %s/real-tool, env: {TOKEN: "%s"}}}
+     redirect_to: {command: %s/real-tool, env: {TOKEN: open}}}
 """
 LIMITS = "#!/bin/sh\necho ${#TOKEN}; grep core /proc/self/limits | tr -s ' '\n"
 NO_CORE = f"{len(TOKEN)}\nMax core file size 1 1 bytes \n".encode()
-
-
-SECRET, PUBLIC = "${SIGWRAP_HOST:THE_TOKEN}", "open"
-
-
-def _in_place(subject: Sigwrap, value: str) -> tuple[str, ...]:
-    return ("-p", policy(subject.folder, IN_PLACE % (subject.folder, value)), "--")
 
 
 def _filtered(programs: Path, *words: str) -> tuple[str, ...]:
     return (*PYTHON, str(programs / "puts_a_filter.py"), *words)
 
 
-@pytest.mark.parametrize("via", ["stub", "exec"])
+@pytest.mark.parametrize("behind", ["stub", "no stub"])
 def test_it_leaves_no_core_and_has_no_filter_of_the_callers(
-    as_user: Sigwrap, programs: Path, via: str
+    as_user: Sigwrap, programs: Path, behind: str
 ) -> None:
     """No core even to a program that takes cores: 0 would be no limit for that."""
     line = prepared(as_user, LIMITS)
-    if via == "exec":
-        line = _in_place(as_user, SECRET)
+    if behind == "no stub":
+        line = not_recorded(as_user)
     script = 'ulimit -c unlimited; ./tool; exec "$@"'
     puts = _filtered(programs, "sh", "-c", "./tool; echo $?")
     done = as_user.run(*line, "sh", "-c", script, "sh", *puts)
@@ -262,12 +289,12 @@ def test_no_filter_comes_while_the_exec_is_prepared(as_user: Sigwrap, programs: 
     assert set(done.stdout.splitlines(keepends=True)) <= {natively}
 
 
-@pytest.mark.parametrize("via", ["stub", "exec"])
-def test_no_tool_in_a_namespace_of_the_sessions_gets_it(as_user: Sigwrap, via: str) -> None:
+@pytest.mark.parametrize("behind", ["stub", "no stub"])
+def test_no_tool_in_a_namespace_of_the_sessions_gets_it(as_user: Sigwrap, behind: str) -> None:
     """A server of the session has every address there."""
     line = prepared(as_user, "#!/bin/sh\necho ${#TOKEN}\n")
-    if via == "exec":
-        line = _in_place(as_user, SECRET)
+    if behind == "no stub":
+        line = not_recorded(as_user)
     apart = ["unshare", "-Urn", "./tool"]
     if as_user.native("unshare", "-Urn", "true").returncode != 0:
         pytest.skip("needs network namespaces")
@@ -282,5 +309,6 @@ def test_without_a_secret_limit_and_filter_are_the_callers(
 ) -> None:
     prepared(as_user, LIMITS)
     puts = _filtered(programs, "sh", "-c", "ulimit -c unlimited; ./tool")
-    done = as_user.run(*_in_place(as_user, PUBLIC), *puts)
+    line = ("-p", policy(as_user.folder, WITHOUT_SECRET % as_user.folder), "--")
+    done = as_user.run(*line, *puts)
     assert done.stdout == b"4\nMax core file size unlimited unlimited bytes \n"
