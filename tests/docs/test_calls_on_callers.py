@@ -58,7 +58,7 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
         FIELDS: ("fcntl F_GET_SEALS", "fstat", "pread"),  # a sealed memory file
         NONBLOCKING: ("write",),
     },
-    "record/recording.py": {NONBLOCKING: ("read", "write", "ioctl FIONREAD")},
+    "record/recordings.py": {NONBLOCKING: ("read", "write", "ioctl FIONREAD")},
     "kernel/seccomp.py": {
         FIELDS: ("ioctl _RECV", "ioctl _SEND", "ioctl _ID_VALID", "ioctl _ADD_DESCRIPTOR")
     },
