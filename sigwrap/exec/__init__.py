@@ -1,8 +1,7 @@
 """Execs: what would run, whether it may, and whether the kernel loaded what was judged.
 
-facts         pure: what an exec is judged by, how its events show that, and retries
+facts         pure: what an exec is judged by, how its events and approval requests show that
 judge         pure: the mediator of an exec, from the request to its outcome
-question      pure: the approval request for an exec, and what an approval covers
 handler       gathers the facts for the mediator, and carries its effects out
 asked         decodes the call: arguments, environment, root and folder, as they are now
 executable    the file, its interpreters, and what a wrapper wraps

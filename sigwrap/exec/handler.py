@@ -12,7 +12,7 @@ from sigwrap.exec.asked import Asked, Environment, folder_of, only_asks
 from sigwrap.exec.commands import HostView
 from sigwrap.exec.content import ExecRefused
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.facts import ExecFacts, Unseen, not_dumpable, pointing_nowhere, stalled
+from sigwrap.exec.facts import NOT_DUMPABLE, UNMAPPED, Basis, ExecFacts, Unseen, stalled
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.exec.replacements import Replacements
 from sigwrap.exec.traced import TracedExecs
@@ -35,17 +35,12 @@ from sigwrap.session.effects import (
     Held,
     Hold,
     Ran,
-    ReadContent,
-    ReadEnvironment,
-    ReadLoaded,
-    ReadWhereabouts,
+    ReadBasis,
     Steps,
     TakeDigests,
     TellWatchers,
     Unrecorded,
     VerifyThenContinue,
-    Whereabouts,
-    WhichImage,
 )
 from sigwrap.session.lineage import Process, WouldFail, cut_words
 from sigwrap.session.loop import Done, Outcome
@@ -74,12 +69,7 @@ LookResult = ExecLookup | Unseen | WouldFail
 
 
 def look(
-    notification: Notification,
-    process: Process,
-    syscall: str,
-    ours: HostView,
-    *,
-    may_wait: bool = False,
+    notification: Notification, pid: int, syscall: str, ours: HostView, *, may_wait: bool = False
 ) -> LookResult:
     """Look at what an exec asks for, and what that would run.
 
@@ -90,7 +80,7 @@ def look(
         with Memory(tid, may_wait=may_wait) as memory:
             asked = Asked(notification, syscall, memory)
             try:
-                caller = Caller(tid, process.pid, ours.view, may_wait=may_wait)
+                caller = Caller(tid, pid, ours.view, may_wait=may_wait)
             except OSError as refusal:
                 raise Unreadable from refusal
             environment = Environment(asked, ours.variables)
@@ -99,12 +89,12 @@ def look(
             return ExecLookup(asked, Executable(caller, asked, ours, environment))
     except Unreadable as unreadable:
         if isinstance(unreadable.__cause__, PermissionError):
-            return not_dumpable(process, syscall)
-        return pointing_nowhere(process, syscall)
+            return NOT_DUMPABLE
+        return UNMAPPED
     except (ExecRefused, OSError) as refusal:
         error = refusal.errno or errno.EACCES
         if error in _OUR_SHORTAGE:
-            return Unseen(process, syscall, f"sigwrap: {os.strerror(error)}", errno.EACCES)
+            return Unseen(f"sigwrap: {os.strerror(error)}")
         return WouldFail(error)
 
 
@@ -206,10 +196,7 @@ class Execs:
         Replacements(session, mediation, self)
         performer.offer(
             {
-                ReadContent: _read_content,
-                ReadEnvironment: _read_environment,
-                ReadLoaded: _read_loaded,
-                ReadWhereabouts: _read_whereabouts,
+                ReadBasis: _read_basis,
                 TakeDigests: self._take_digests,
                 TellWatchers: watchers.on_exec,
                 Hold: self._hold,
@@ -232,7 +219,7 @@ class Execs:
         if only_asks(notification, syscall):  # its flags are in a register
             self._performer.leave_to_the_kernel(notification.id)
             return
-        steps, held = self.mediator.mediate(), ExecHoldings(self)
+        steps, held = self.mediator.mediate(process, syscall), ExecHoldings(self)
         self._performer.begin(
             Request(notification, process, syscall, steps, handler=self, holdings=held)
         )
@@ -245,8 +232,8 @@ class Execs:
 
     def look(self, request: Request, *, may_wait: bool) -> LookResult:
         """Look at the caller's exec. Raises WouldBlock."""
-        process, syscall = request.process, request.syscall
-        return look(request.notification, process, syscall, self.ours, may_wait=may_wait)
+        pid, syscall = request.process.pid, request.syscall
+        return look(request.notification, pid, syscall, self.ours, may_wait=may_wait)
 
     def facts(self, request: Request, seen: LookResult) -> ExecFacts | Unseen | WouldFail:
         held: ExecHoldings = request.holdings
@@ -284,8 +271,8 @@ class Execs:
         if isinstance(seen, ExecLookup):
             seen.executable.close()
 
-    def stalled(self, request: Request, why: str) -> Unseen:
-        return stalled(request.process, request.syscall, why)
+    def stalled(self, _request: Request, why: str) -> Unseen:
+        return stalled(why)
 
     def _crowd_of(self, process: Process) -> Crowd:
         if not self._counts_crowd:
@@ -356,11 +343,10 @@ class Execs:
         held: ExecHoldings = request.holdings
         tracee = held.tracee
         assert tracee is not None, "held before"
-        judged = held.executable if effect.image is WhichImage.ASKED else held.replacement
+        tracee.judged = judged = held.replacement if effect.is_replacement else held.executable
         assert judged is not None, "judged before"
-        tracee.judged = judged
-        is_asked = judged is held.executable
-        self._becomes_another(request, judged.programs[0].argv if is_asked else (held.name,))
+        argv = (held.name,) if effect.is_replacement else judged.programs[0].argv
+        self._becomes_another(request, argv)
         held.is_continued = True
         self.tracer.continue_call(tracee, effect)
         return PAUSED
@@ -382,29 +368,14 @@ class Execs:
             self._refused.note_exec(request.process, argv, request.holdings.facts.cwd)
 
 
-# Read what an approval request needs besides the facts.
-
-
-def _read_content(request: Request, effect: ReadContent) -> tuple[str, ...]:
-    return _executable(request).read_content(effect.besides)
-
-
-def _read_environment(request: Request, effect: ReadEnvironment) -> str:
-    environment = _executable(request).environment
-    return "" if environment is None else environment.digest(stays=effect.stays)
-
-
-def _read_loaded(request: Request, effect: ReadLoaded) -> tuple[str, ...] | None:
-    environment = _executable(request).environment
-    return None if environment is None else environment.loaded(effect.names)
-
-
-def _read_whereabouts(request: Request, _effect: ReadWhereabouts) -> Whereabouts:
-    is_traced = tracer_of(request.tid) not in (0, os.getpid())
-    return _executable(request).where.read()._replace(traced=is_traced)
-
-
-def _executable(request: Request) -> Executable:
+def _read_basis(request: Request, effect: ReadBasis) -> Basis:
     executable: Executable | None = request.holdings.executable
-    assert executable is not None, "judged before"
-    return executable
+    assert executable is not None and executable.environment is not None, "judged before"
+    environment = executable.environment
+    is_traced = tracer_of(request.tid) not in (0, os.getpid())
+    return Basis(
+        executable.where.read()._replace(traced=is_traced),
+        executable.read_content(effect.besides),
+        environment.loaded(effect.loading) if effect.loading else (),
+        environment.digest(stays=bool(effect.besides)),
+    )

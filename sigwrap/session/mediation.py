@@ -25,7 +25,7 @@ from sigwrap.kernel.ptrace import Gone
 from sigwrap.kernel.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.record.recordings import Recordings
 from sigwrap.session import effects
-from sigwrap.session.effects import UnknownCall, refuse, refuse_unknown
+from sigwrap.session.effects import refuse
 from sigwrap.session.lineage import Process
 from sigwrap.session.perform import Performer, Request
 from sigwrap.signal.handler import Signals
@@ -103,8 +103,14 @@ class Mediation:
         if caller is None:  # it ended while it waited; if it still waits, it is not in the tree
             caller = _unknown_process(notification.tid)
             reason = "not in this session's process tree"
-        unknown = UnknownCall(number, notification.arch, notification[6:], caller.comm, reason)
-        self._run(notification, caller, refuse_unknown(unknown))
+        unknown = {
+            "syscall_number": number,
+            "arch": f"{notification.arch:#x}",
+            "arguments": [f"{argument:#x}" for argument in notification[6:]],
+            "comm": caller.comm,
+            "reason": reason,
+        }
+        self._run(notification, caller, refuse("call_refused", unknown))
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
         """Return whether it is a tracing stop; job control handles a child's own stops."""

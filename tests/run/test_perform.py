@@ -34,7 +34,6 @@ from sigwrap.session.effects import (
     Tell,
     Unrecorded,
     VerifyThenContinue,
-    WhichImage,
 )
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Outcome
@@ -287,8 +286,8 @@ def test_each_reason_to_record_nothing_is_good_for_its_answers_only(
         (SetOwner(None), Unrecorded.REACHES_NOBODY, True),
         (ContinueFork(BASH), Unrecorded.NO_RULE, True),
         (ContinueFork(BASH), Unrecorded.NOTHING_HAPPENS, False),
-        (VerifyThenContinue(WhichImage.ASKED), None, False),
-        (VerifyThenContinue(WhichImage.ASKED), Unrecorded.RULE_IS_UNLOGGED, False),
+        (VerifyThenContinue(), None, False),
+        (VerifyThenContinue(), Unrecorded.RULE_IS_UNLOGGED, False),
     ],
 )
 def test_what_a_family_does_by_itself_is_held_to_the_same(
@@ -364,7 +363,7 @@ def test_a_restarted_call_is_answered_anew(stage: Stage) -> None:
         return None
 
     stage.performer.offer({VerifyThenContinue: restart})
-    happened = stage.of(record(), VerifyThenContinue(WhichImage.ASKED), Fail(3))
+    happened = stage.of(record(), VerifyThenContinue(), Fail(3))
     assert happened[1:3] == ["fail 7 513", "fail 8 3"]
 
 
@@ -442,7 +441,7 @@ def has_done(stage: Stage, work: Callable[[], object]) -> Request:
         return InWorker(work, lambda outcome: f"found {_value(outcome)}", dropped)
 
     def steps() -> Generator[Effect, Any, None]:
-        stage.happened.append((yield VerifyThenContinue(WhichImage.ASKED)))
+        stage.happened.append((yield VerifyThenContinue()))
         yield record()
         yield Continue()
 
