@@ -9,7 +9,6 @@ content       how a file begins: a script's interpreter, an ELF file's loader; i
 commands      files that words name along PATH; the system's programs; files that rules name
 verify        follows an exec to its exec stop, and compares the loaded image
 traced        the same for a caller that another process traces
-tracing       who traces a caller, and how far its exec has got
 replacements  prepares a program that runs in place of the command, or waits in its place
 repeated      plain files that have run before, without a new judgement
 compiled      what _repeated.c returns, which does that in C

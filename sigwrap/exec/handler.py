@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable, Sequence
 
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
@@ -15,10 +14,8 @@ from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import NOT_DUMPABLE, UNMAPPED, Basis, ExecFacts, Unseen, stalled
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.exec.replacements import Replacements
-from sigwrap.exec.traced import TracedExecs
-from sigwrap.exec.tracing import tracer_of
-from sigwrap.exec.verify import Tracee, Tracer
-from sigwrap.kernel import procfs
+from sigwrap.exec.traced import HeldTracer, TracedExecs
+from sigwrap.exec.verify import Tracee, Tracer, tracer_of
 from sigwrap.kernel.memory import Memory, Unreadable, expect_served_memory
 from sigwrap.kernel.paths import Caller
 from sigwrap.kernel.ptrace import Gone, NotTraceable
@@ -29,7 +26,6 @@ from sigwrap.policy.judge.rules import Crowd
 from sigwrap.record.recording import Recording
 from sigwrap.record.recordings import Expected
 from sigwrap.session.effects import (
-    CannotHold,
     Continue,
     ContinueWatched,
     Held,
@@ -53,9 +49,6 @@ if TYPE_CHECKING:
 
 _OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _NO_CROWD = Crowd(0, 0)
-_TRACED_BY_US = "the caller has made sigwrap its tracer"
-_READ_SLOWLY = "the caller is traced, and reading its program takes too long"
-_THREADS = "the caller is traced and has other threads"
 
 
 class ExecLookup(NamedTuple):
@@ -109,9 +102,9 @@ class ExecHoldings:
         "executable",
         "expected",
         "facts",
+        "held_tracer",
         "holds_secret",
         "is_continued",
-        "let_tracer_go",
         "name",
         "path",
         "recording",
@@ -128,7 +121,7 @@ class ExecHoldings:
         self.executable: Executable | None = None
         self.facts: ExecFacts | None = None  # which the mediator judges
         self.tracee: Tracee | None = None
-        self.let_tracer_go: Callable[[], None] | None = None  # if sigwrap stopped the caller's
+        self.held_tracer: HeldTracer | None = None  # if another process traces the caller
         self.is_continued = False
         # For a replacement
         self.replacement: Executable | None = None
@@ -146,10 +139,10 @@ class ExecHoldings:
         self.recording: Recording | None = None
 
     def free_tracer(self) -> None:
-        """Let the caller's tracer go on, if sigwrap stopped it."""
-        if self.let_tracer_go is not None:
-            let_go, self.let_tracer_go = self.let_tracer_go, None
-            let_go()
+        """Let the caller's tracer go on, if sigwrap holds it."""
+        tracer, self.held_tracer = self.held_tracer, None
+        if tracer is not None:
+            self.execs.traced.let_go(tracer)
 
     def failed(self) -> None:
         if self.tracee is not None:
@@ -187,7 +180,7 @@ class Execs:
         self._expected = mediation.recordings.expected
         self.turns = session.exec_turns
         self.tracer: Tracer = Tracer(session, mediation)
-        self._traced = TracedExecs(session, mediation)
+        self.traced: TracedExecs = TracedExecs(session, mediation)
         # If the session adds a removed variable again, it chose the value itself.
         environment = session.facts.environment
         variables = {os.fsdecode(name): value for name, value in environment.given.items()}
@@ -207,11 +200,11 @@ class Execs:
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
         """Return whether the stop belongs to an exec."""
-        return self.tracer.on_stop(tid, wait_status) or self._traced.on_stop(tid, wait_status)
+        return self.tracer.on_stop(tid, wait_status) or self.traced.on_stop(tid, wait_status)
 
     def on_end(self, tid: int) -> None:
         self.tracer.on_end(tid)
-        self._traced.on_end(tid)
+        self.traced.on_end(tid)
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self.tracer.take_back(notification):
@@ -302,42 +295,17 @@ class Execs:
     def _hold(self, request: Request, _effect: Hold) -> object:
         self._performer.check(request)
         self.turns.begun(request.holdings)
-        return Held.YES if self._seizes(request) else self._hold_its_tracer(request)
-
-    def _seizes(self, request: Request) -> bool:
-        try:
-            request.holdings.tracee = self.tracer.hold(request)
-        except Gone as gone:
-            raise CallerGone from gone
-        except NotTraceable:
-            return False
-        return True
-
-    def _hold_its_tracer(self, request: Request) -> object:
-        tid = tracer_of(request.tid)
-        if not tid:  # the tracer has just ended, or there was none
-            if self._seizes(request):
+        for _ in range(2):  # its tracer may have just ended
+            try:
+                request.holdings.tracee = self.tracer.hold(request)
                 return Held.YES
-            if tracer_of(request.tid):  # another process has just begun to trace it
-                return self._performer.wake_at(time.monotonic(), request, Held.AGAIN)
-            self._performer.check_again(request)
-            return Held.NOT_DUMPABLE
-        if tid == os.getpid():  # by PTRACE_TRACEME; sigwrap releases it at its next stop
-            return CannotHold(_TRACED_BY_US)
-        process = self._processes.of_thread(tid)
-        if process is not None and request.holdings.executable.is_read_slowly():
-            held: object = CannotHold(_READ_SLOWLY)
-        elif process is not None:
-            held = self._traced.hold(request, tid, process)
-        elif tracer_of(request.tid) == tid:
-            held = Held.NO
-        else:  # the tracer has just ended
-            return self._performer.wake_at(time.monotonic(), request, Held.AGAIN)
-        is_unverified = held is Held.NO or isinstance(held, CannotHold)
-        if is_unverified and len(procfs.threads(request.process.pid)) > 1:
-            # PTRACE_SEIZE of another thread would wait until this exec is over.
-            return CannotHold(_THREADS, may_run=False)
-        return held
+            except Gone as gone:
+                raise CallerGone from gone
+            except NotTraceable:
+                if tid := tracer_of(request.tid):
+                    return self.traced.hold(request, tid)
+        self._performer.check_again(request)
+        return Held.NOT_DUMPABLE
 
     def _verify_then_continue(self, request: Request, effect: VerifyThenContinue) -> object:
         held: ExecHoldings = request.holdings
@@ -354,12 +322,11 @@ class Execs:
     def _continue_watched(self, request: Request, effect: ContinueWatched) -> object:
         executable = request.holdings.executable
         self._becomes_another(request, executable.programs[0].argv)
-        if request.holdings.let_tracer_go is None:
+        if request.holdings.held_tracer is None:
             self._processes.loads_unseen(request.process)
             self._performer.continue_call(request, effect)
             return Ran()
-        answer = lambda: self._performer.continue_call(request, effect)  # noqa: E731
-        self._traced.go_on(request, executable, answer)
+        self.traced.go_on(request, effect)
         return PAUSED
 
     def _becomes_another(self, request: Request, argv: tuple[str, ...]) -> None:
