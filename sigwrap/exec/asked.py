@@ -17,21 +17,20 @@ from sigwrap.bare import NamedTuple
 from sigwrap.bare.digests import blake2b
 from sigwrap.calls import I386
 from sigwrap.exec.content import ExecRefused
+from sigwrap.exec.facts import UNKNOWN_LOCATION, Location
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import (
-    MountLine,
     Place,
+    inode_of,
     mount_of,
     place_of,
     read_mountinfo,
-    unescaped,
 )
 from sigwrap.kernel.memory import Memory, Unreadable
-from sigwrap.kernel.paths import AT_FDCWD, Caller, OurView, WouldBlock, path_of
+from sigwrap.kernel.paths import AT_FDCWD, Caller, OurView, WouldBlock, lies_at, path_of
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.loading import loading_variables
 from sigwrap.policy.judge.match import UNTOLD_BELOW
-from sigwrap.session.effects import NOWHERE, Whereabouts
 
 MATCHED_BYTES = 64 * 1024
 _ENVIRONMENT_BYTES = 256 * 1024
@@ -236,43 +235,12 @@ class OurMounts:
                 self._ids = self._numbers()
             return mount in self._ids
 
-    def cover(self, fd: int) -> bool:
-        """Return whether another mount covers the path of a file that lies on one of them.
-
-        This asks no file system.
-        """
-        path = os.fsencode(path_of(fd))
-        with self._lock:
-            listed = self._listed()
-        return bool(path) and mount_at(path, self._root_mount, listed) != mount_of(fd)
-
     def _numbers(self) -> frozenset[int]:
-        return frozenset(each.number for each in self._listed())
-
-    def _listed(self) -> list[MountLine]:
         os.lseek(self._list_fd, 0, os.SEEK_SET)
         data = b""
         while chunk := os.read(self._list_fd, _CHUNK):
             data += chunk
-        return read_mountinfo(data)
-
-
-def mount_at(path: bytes, root: int, listed: Sequence[MountLine]) -> int:
-    """Return the mount at the end of a path without links.
-
-    On the way, each mount continues in the first one on it. A mount on the root itself does not
-    count, because processes stay below it.
-    """
-    nearest: dict[int, tuple[int, int]] = {}  # by mount: path length so far, mount there
-    for each in listed:
-        point = unescaped(each.point)
-        if point != b"/" and (path == point or path.startswith(point + b"/")):
-            found = len(point), each.number
-            nearest[each.parent] = min(found, nearest.get(each.parent, found))
-    number = root
-    while number in nearest:
-        number = nearest[number][1]
-    return number
+        return frozenset(each.number for each in read_mountinfo(data))
 
 
 class Where:
@@ -285,20 +253,18 @@ class Where:
         self._mounts = mounts
         self._folder: Place | None = None
 
-    def read(self) -> Whereabouts:
+    def read(self) -> Location:
         try:
             folder = self._caller.open_folder()
         except OSError:  # the caller is ending, or may not be read any more
-            return NOWHERE
+            return UNKNOWN_LOCATION
         try:
             self._folder = place_of(folder)
-            are_ours = self._caller.shares_our_root and self._mounts.hold(folder)
-            return Whereabouts(
-                path_of(folder),
-                f"{self._caller.root} {self._folder}",
-                are_ours,
-                is_covered=are_ours and self._mounts.cover(folder),
-            )
+            path = path_of(folder)
+            is_ours = self._caller.shares_our_root and self._mounts.hold(folder)
+            # Something may be mounted over it, or over a directory above.
+            is_ours = is_ours and (not path or lies_at(path, inode_of(folder)))
+            return Location(path, f"{self._caller.root} {self._folder}", is_ours)
         finally:
             os.close(folder)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable
 
 from sigwrap.bare import TYPE_CHECKING
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
+_LOOK_AGAIN_S = 0.005
 _ON_DESCRIPTORS = (
     *(CallKind.SIGNAL_OF_OWNER, CallKind.ASYNC),
     *(CallKind.TERMINAL, CallKind.FOREGROUND),
@@ -488,8 +490,9 @@ class Signals:
         return PAUSED
 
     def _let_go(self, request: Request, effect: LetGo) -> object:
-        waits = self._restarts.let_go_soon(effect.pid, request, True)
-        return PAUSED if waits else False
+        if not self._restarts.let_go(effect.pid):
+            return False
+        return self._performer.wake_at(time.monotonic() + _LOOK_AGAIN_S, request, True)
 
     def _with_thread(self, request: Request, target: SignalTarget) -> SignalTarget:
         thread = request.holdings.call.thread
