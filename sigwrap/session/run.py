@@ -43,7 +43,7 @@ from sigwrap.start.command import HostEnvironment, Inherited, find_program
 from sigwrap.text import first_of, masked, masked_text
 
 if TYPE_CHECKING:
-    from sigwrap.control.usage_limits import Usage
+    from sigwrap.control.usage import Usage
     from sigwrap.session.plan import Agent
 
 
