@@ -63,50 +63,23 @@ _CONTROLLERS = {
 }
 
 
-class SessionCgroup:
-    """The groups of a session, as far as they can be made."""
-
-    def __init__(self, session_id: str) -> None:
-        self._name = _PREFIX + session_id
-        self._groups: list[_Group] = []
-
-    def take(self, pid: int, memory_bytes: int) -> None:
-        """Put a process that has done nothing yet into new groups."""
-        above = limits.own_folders()
-        for controller in _CONTROLLERS.keys() & above.keys():
-            try:
-                group = _Group(above[controller], self._name, _CONTROLLERS[controller])
-            except OSError:
-                continue
-            if group.take(pid, memory_bytes):
-                self._groups.append(group)
-            else:
-                group.remove()
-
-    @property
-    def counts_time(self) -> bool:
-        return any(each.counts_time for each in self._groups)
-
-    @property
-    def counts_memory(self) -> bool:
-        return any(each.counts_memory for each in self._groups)
-
-    def time_ms(self) -> int:
-        return max((each.time_ms() for each in self._groups), default=0)
-
-    def memory_bytes(self) -> int:
-        return max((each.memory_bytes() for each in self._groups), default=0)
-
-    def ran_out_of_memory(self) -> bool:
-        return any(each.ran_out_of_memory() for each in self._groups)
-
-    def remove(self) -> None:
-        for group in self._groups:
+def make(session_id: str, pid: int, memory_bytes: int) -> list[Group]:
+    """Put a process that has done nothing yet into new groups, as far as they can be made."""
+    above = limits.own_folders()
+    found = []
+    for controller in _CONTROLLERS.keys() & above.keys():
+        try:
+            group = Group(above[controller], _PREFIX + session_id, _CONTROLLERS[controller])
+        except OSError:
+            continue
+        if group.take(pid, memory_bytes):
+            found.append(group)
+        else:
             group.remove()
-        self._groups.clear()
+    return found
 
 
-class _Group:
+class Group:
     """A control group, held by descriptors: mounts over its path do not matter. Its directory is
     locked while its supervisor lives, so that a later session can remove those of a killed one."""
 

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from sigwrap.approve.approvers import find_typist
 from sigwrap.bare import signal, suppress
-from sigwrap.control import killswitch
+from sigwrap.control import cgroups, killswitch
 from sigwrap.control.activation import hides_processes
-from sigwrap.control.cgroups import SessionCgroup
 from sigwrap.doctor import items
 from sigwrap.doctor.items import Finding, unchecked
 from sigwrap.errors import KernelError, NoInterception, SessionError, SigwrapError, StoreError
@@ -214,19 +213,17 @@ def try_limits() -> Finding:
 
 
 def try_cgroup() -> Finding:
-    group = SessionCgroup(new_session_id())
     pid = linux_process.fork()
     if pid == 0:
         libc.set_parent_death_signal(signal.SIGKILL)
         signal.pause()
-    try:
-        group.take(pid, _MUCH_MEMORY)
-        counted = {"processor time": group.counts_time, "memory": group.counts_memory}
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    groups = cgroups.make(new_session_id(), pid, _MUCH_MEMORY)
+    counts = ["processor time"] if any(each.counts_time for each in groups) else []
+    counts += ["memory"] if any(each.counts_memory for each in groups) else []
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    for group in groups:
         group.remove()
-    counts = [what for what, is_counted in counted.items() if is_counted]
     if not counts:
         return Finding(items.CGROUP, "cannot create one in this process's cgroup", "absent")
     return Finding(items.CGROUP, f"created; it counts {' and '.join(counts)}")

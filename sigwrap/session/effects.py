@@ -367,22 +367,6 @@ class LookAgain(NamedTuple):
 # Forks
 
 
-class CountChildren(NamedTuple):
-    """Count the children of a process. Reply: Counted."""
-
-    parent: Process
-
-
-class CountTree(NamedTuple):
-    """Count the process tree. Reply: Counted."""
-
-
-class Counted(NamedTuple):
-    number: int
-    started_s: float
-    ended_s: float
-
-
 class ContinueFork(NamedTuple):
     """Continue, and count the child as one of this parent's until it is seen."""
 
@@ -421,8 +405,6 @@ Effect = (
     | LookUpNames
     | Reach
     | MakeSocket
-    | CountChildren
-    | CountTree
     | ContinueFork
 )
 
