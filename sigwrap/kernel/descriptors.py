@@ -30,6 +30,11 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 
+_SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
+_SO_PASSRIGHTS = 83
+_MOST_CLOSERS = 16
+_LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # memory devices, pseudo-terminals
+
 
 def reserve_standard_streams(*, output_may_be_closed: bool = True) -> None:
     """Open closed standard streams, before any other descriptor gets their numbers.
@@ -188,14 +193,6 @@ class PinnedPath:
             os.close(fd)
             raise
         return fd
-
-
-# Duplicate descriptors of other processes, and close them: the last close of a file may wait.
-
-_SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
-_SO_PASSRIGHTS = 83
-_MOST_CLOSERS = 16
-_LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # memory devices, pseudo-terminals
 
 
 def duplicate(tid: int, fd: int) -> int:
