@@ -356,8 +356,7 @@ def comm(pid: int) -> str:
 
 
 def command_line(pid: int) -> str:
-    data = contents(f"/proc/{pid}/cmdline") or b""
-    return data.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "surrogateescape")
+    return " ".join(arguments(pid))
 
 
 def arguments(pid: int) -> tuple[str, ...]:
