@@ -10,6 +10,7 @@ import sigwrap
 from sigwrap import errors
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.errors import StoreError
+from sigwrap.events import Counts
 from sigwrap.exec.asked import cwd_of
 from sigwrap.files.tree import make_missing, remove_unused
 from sigwrap.front.messages import Channel, CommandStarted
@@ -20,7 +21,6 @@ from sigwrap.kernel.peer import SUPERVISOR_NAME
 from sigwrap.kernel.terminals import OwnLines
 from sigwrap.log.codec import key_from_environment
 from sigwrap.log.writer import SessionLog
-from sigwrap.outcomes import Counts
 from sigwrap.policy.judge.recorded import JUDGEMENT
 from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES
 from sigwrap.session.launch import (
