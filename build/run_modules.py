@@ -17,7 +17,7 @@ _PARTS = (
     *("network", "record", "session", "signal", "start", "policy/judge", "policy/language"),
 )
 _MODULES = (
-    *("calls", "errors", "events", "machine", "outcomes", "text"),
+    *("calls", "errors", "events", "machine", "text"),
     *("cli/__init__", "cli/main", "cli/run", "cli/run_options", "cli/output"),
     *("cli/note_in_time", "cli/forward", "cli/stub"),
     *("policy/__init__", "policy/problems", "policy/shipped"),

@@ -18,8 +18,7 @@ from sigwrap.cli.group import App
 from sigwrap.cli.options import Format, FormatOption, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.events import number, text
-from sigwrap.outcomes import counted
+from sigwrap.events import counted, number, text
 from sigwrap.text import did_you_mean, printable, shell_words
 
 SIGNAL_SCHEMA = "sigwrap.signal/1"

@@ -16,7 +16,7 @@ import errno
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from sigwrap.bare import NamedTuple
+from sigwrap.bare import NamedTuple, lru_cache
 from sigwrap.events import Payload
 from sigwrap.policy.judge.file_words import FileWord, Use, fails_from, file_words, name_of
 from sigwrap.policy.judge.files import FileRules
@@ -146,7 +146,8 @@ class Refusals:
         """Match against `rules` that the kernel enforces, with the real paths on the disk."""
         self._rules = rules
         self._home = home
-        self._allowed: dict[tuple[Operation, str], bool] = {}
+        # Whether every name in a directory is allowed. Most commands use a few directories only.
+        self._allows_in = lru_cache(_FOLDERS_KEPT)(rules.holds_for_all)
         self._reported: set[Inferred] = set()
         self._lines = 0
 
@@ -197,16 +198,6 @@ class Refusals:
             return False
         self._reported.add(found)
         return True
-
-    def _allows_in(self, operation: Operation, folder: str) -> bool:
-        """Return whether every name in the directory is allowed. Most commands use a few only."""
-        known = self._allowed.get((operation, folder))
-        if known is None:
-            if len(self._allowed) >= _FOLDERS_KEPT:
-                self._allowed.clear()
-            known = self._rules.holds_for_all(operation, folder)
-            self._allowed[operation, folder] = known
-        return known
 
     def _denies(self, operation: Operation, path: str) -> bool:
         if self._allows_in(operation, path.rpartition("/")[0] or "/"):

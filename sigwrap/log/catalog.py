@@ -17,7 +17,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -74,32 +74,21 @@ class StoredFile(NamedTuple):
 
 def stored_files(store: str) -> list[StoredFile]:
     """Return the files of all sessions; a directory that can't be read has none."""
-    return [each for folder in _PATTERNS for each in _files_in(store, folder)]
-
-
-def _files_in(store: str, folder: str) -> Iterator[StoredFile]:
-    try:
-        entries = os.scandir(os.path.join(store, folder))
-    except OSError:
-        return
-    with entries:
-        for entry in entries:
-            named = _PATTERNS[folder].fullmatch(entry.name)
-            if named is None:
-                continue
-            try:
-                found = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue  # it was removed meanwhile
-            is_plain = stat.S_ISREG(found.st_mode)
-            yield StoredFile(
-                folder,
-                entry.name,
-                named[1],
-                is_plain and found.st_uid == os.geteuid(),
-                found.st_size if is_plain else 0,
-                found.st_mtime,
-            )
+    found = []
+    for folder, pattern in _PATTERNS.items():
+        try:
+            names = os.listdir(os.path.join(store, folder))
+        except OSError:
+            continue
+        for name in names:
+            if named := pattern.fullmatch(name):
+                with suppress(OSError):  # it was removed meanwhile
+                    status = os.lstat(os.path.join(store, folder, name))
+                    is_plain = stat.S_ISREG(status.st_mode)
+                    is_ours = is_plain and status.st_uid == os.geteuid()
+                    size = status.st_size if is_plain else 0
+                    found.append(StoredFile(folder, name, named[1], is_ours, size, status.st_mtime))
+    return found
 
 
 def is_unfinished(name: str) -> bool:
@@ -327,19 +316,20 @@ def recover(store: str, session_id: str, files: Iterable[StoredFile]) -> int:
     """
     database, journal_name = session_id + DATABASE_SUFFIX, session_id + JOURNAL_SUFFIX
     with _held(store, SESSIONS_FOLDER) as folder, _without_writer(folder, session_id) as journal_fd:
-        if journal_fd is None:
-            if folder.status(journal_name) is not None:
-                raise StoreError(
-                    f"the journal of {_path(folder, database)} is a link or a file of another user",
-                    "check it and remove it by hand",
-                )
-            events = _event_count(_path(folder, database))
-        else:
-            path = _path(folder, journal_name)
-            with closing(JournalFile(path, open(os.dup(journal_fd), "rb"))) as journal:
+        path = folder.path_of(database)
+        if journal_fd is not None:
+            with open(journal_fd, "rb", closefd=False) as file:
+                journal = JournalFile(folder.path_of(journal_name), file)
                 events = _merge(folder, database, journal)
             os.fsync(folder.fd)
             folder.remove(journal_name)
+        elif folder.status(journal_name) is None:
+            events = _event_count(path)
+        else:
+            raise StoreError(
+                f"the journal of {path} is a link or a file of another user",
+                "check it and remove it by hand",
+            )
         for each in files:
             if each.is_ours and each.folder == SESSIONS_FOLDER and is_unfinished(each.name):
                 folder.remove(each.name)
@@ -353,7 +343,7 @@ def _event_count(path: str) -> int:
 
 
 def _merge(folder: HeldFolder, name: str, journal: JournalFile) -> int:
-    path = _path(folder, name)
+    path = folder.path_of(name)
     if journal.is_empty:
         return _event_count(path)
     before = last_row(path)  # None: the journal has everything
@@ -450,13 +440,9 @@ def _remove(folder: HeldFolder, file: StoredFile) -> int:
     except FileNotFoundError:
         return 0
     except OSError as error:
-        path = _path(folder, file.name)
+        path = folder.path_of(file.name)
         raise StoreError(f"can't remove {path}: {error.strerror}") from error
     return file.size
-
-
-def _path(folder: HeldFolder, name: str) -> str:
-    return os.path.join(folder.path, name)
 
 
 @contextmanager

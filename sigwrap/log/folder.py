@@ -64,6 +64,9 @@ class HeldFolder:
     def close(self) -> None:
         os.close(self.fd)
 
+    def path_of(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
     def status(self, name: str) -> os.stat_result | None:
         """Return the status of the file with this name, or None.
 

@@ -63,7 +63,7 @@ class Journal:
             os.close(fd)
             folder.remove(name)
             raise
-        return cls(os.path.join(folder.path, name), fd, durable=durable)
+        return cls(folder.path_of(name), fd, durable=durable)
 
     @classmethod
     def write_again(
@@ -74,7 +74,7 @@ class Journal:
 
         def write(fd: int) -> None:
             lock(fd)
-            journal = cls(os.path.join(folder.path, name), fd, durable=False)
+            journal = cls(folder.path_of(name), fd, durable=False)
             for piece in pieces():
                 journal.append(piece)
             if durable:

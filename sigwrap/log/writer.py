@@ -79,7 +79,7 @@ class SessionLog:
         self.head_bytes = genesis(session_id, key)
         self._database_name = session_id + DATABASE_SUFFIX
         self._journal_name = session_id + JOURNAL_SUFFIX
-        self.path = os.path.join(folder.path, self._database_name)
+        self.path = folder.path_of(self._database_name)
         self._folder = folder
         self._journal = journal
         self._durable = durable
@@ -269,7 +269,7 @@ class SessionLog:
             copies = self._folder.beside(CHECKPOINTS_FOLDER)
             try:
                 self._database.copy_to(copies, name, meanwhile=meanwhile)
-                return os.path.join(copies.path, name)
+                return copies.path_of(name)
             finally:
                 copies.close()
         except (OSError, sqlite3.Error) as error:
@@ -368,7 +368,7 @@ class PrivateDatabase:
             unfinished = new_name(name)
             self._fd = folder.create(unfinished)
             try:
-                path = os.path.join(folder.path, unfinished)
+                path = folder.path_of(unfinished)
                 self._connection = open_new_database(path, self._fd)
                 folder.remove(unfinished)
                 self._state = _state(self._fd)
