@@ -15,7 +15,6 @@ from sigwrap.files.tree import make_missing, remove_unused
 from sigwrap.front.messages import Channel, CommandStarted
 from sigwrap.kernel import libc, limits, memory
 from sigwrap.kernel.descriptors import release_inherited
-from sigwrap.kernel.file_state import note_first_devices
 from sigwrap.kernel.peer import SUPERVISOR_NAME
 from sigwrap.kernel.terminals import OwnLines
 from sigwrap.log.codec import key_from_environment
@@ -139,8 +138,6 @@ def _run(
             usage.close()
         raise
     own_code.import_nothing_more()
-    own_files.note_own_files()
-    note_first_devices()
     clock_started_s = time.monotonic()
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
