@@ -16,7 +16,6 @@ from sigwrap.files.tree import make_missing, remove_unused
 from sigwrap.front.messages import Channel, CommandStarted
 from sigwrap.kernel import libc, limits, memory
 from sigwrap.kernel.descriptors import release_inherited
-from sigwrap.kernel.file_state import note_first_devices
 from sigwrap.kernel.peer import SUPERVISOR_NAME
 from sigwrap.kernel.terminals import OwnLines
 from sigwrap.log.codec import key_from_environment
@@ -135,8 +134,6 @@ def _supervise(
 ) -> Ended:
     """Let the command run to its end, and seal the log."""
     own_code.import_nothing_more()
-    own_files.note_own_files()
-    note_first_devices()
     started_s = time.monotonic()
     front.send(CommandStarted(pid=facts.command_pid))
     release_inherited()
