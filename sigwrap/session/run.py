@@ -34,7 +34,7 @@ from sigwrap.session.launch import (
 )
 from sigwrap.session.plan import Plan, plan_of
 from sigwrap.session.recorder import Recorder
-from sigwrap.session.run_end import RunEnd
+from sigwrap.session.run_end import Result, RunEnd
 from sigwrap.session.sandbox import plan_sandbox
 from sigwrap.session.session import Facts, Session
 from sigwrap.session.settings import AGENTS, RunSettings
@@ -54,9 +54,7 @@ class Ended(NamedTuple):
     """The result of a session."""
 
     session_id: str
-    status: int
-    signal: int  # by which the run ended, 0 for none
-    reason: str
+    result: Result
     duration_s: float
     recorder: Recorder
     is_held_up: bool  # this process cannot end
@@ -154,10 +152,12 @@ def _supervise(
     session.watchers.send_what_is_due()
     is_sealed = _seal(recorder, ended, duration_s, tell)
     _tell_why(ended, facts.plan, program, tell)
-    status, number = (ended.exit_status, ended.signal) if is_sealed else (errors.REFUSED, 0)
+    result = ended.result()
+    if not is_sealed:
+        result = Result(errors.REFUSED, 0, result.reason)
     if joins is not None:
-        joins.end(status)
-    return Ended(session_id, status, number, ended.reason, duration_s, recorder, session.is_held_up)
+        joins.end(result.exit_status)
+    return Ended(session_id, result, duration_s, recorder, session.is_held_up)
 
 
 def _become_supervisor() -> None:
@@ -280,12 +280,13 @@ def _note_changes(recorder: Recorder, tell: Tell) -> None:
 def _seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bool:
     """End the log; return False if it has no end, or is not where it belongs."""
     recorder.look()
+    result = ended.result()
     has_end = recorder.record(
         "session_ended",
         os.getpid(),
         {
-            "exit_status": ended.exit_status,
-            "reason": ended.reason,
+            "exit_status": result.exit_status,
+            "reason": result.reason,
             "duration_ns": int(duration_s * 1e9),
             "counts": dict(recorder.counts),
             "denied": recorder.actions.denied,
@@ -311,7 +312,7 @@ def _tell_why(ended: RunEnd, plan: Plan, program: bytes, tell: Tell) -> None:
         else:
             tell(f"killed by the kill switch{why} (sigwrap killswitch status)")
     elif ended.reached_limit is not None:
-        tell(f"a limit ended the command: {ended.reason}")
+        tell(f"a limit ended the command: {ended.result().reason}")
     elif ended.not_executed is not None and not ended.not_executed.was_told:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     elif ended.not_executed is not None and is_of_the_machine(ended.not_executed.why):
