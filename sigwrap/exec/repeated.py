@@ -133,7 +133,7 @@ class RepeatedExecs:
         return Served(
             *compiled.native.serve(
                 loop.poll.fileno(),
-                loop.ends.fileno(),
+                self._processes.ends.fileno(),
                 self._processes.by_pid,
                 self._remembered,
                 self._plain,
@@ -190,7 +190,7 @@ class RepeatedExecs:
         self._recorder.repeated += len(served.hits)
         self._take_hits(served.hits)
         for pidfd in served.ended:
-            self._loop.on_end(pidfd)
+            self._processes.on_end(pidfd)
         self._session.children.on_waited(served.waited)
         if served.held is not None:
             self._hold(served, HeldExec(*served.held))

@@ -43,6 +43,7 @@ class Process:
         comm: str,
     ) -> None:
         self.pid = pid
+        self.pidfd = -1  # while sigwrap would see its end
         self.start_time = start_time
         self.parent = parent  # None for the command, and for an orphan whose parent was never seen
         self.ppid = ppid
