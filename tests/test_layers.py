@@ -20,7 +20,7 @@ MODULES = {
 # Pure modules know no kernel, no file and no clock. They import each other and what is pure below.
 PURE = {
     *("text", "events", "calls", "outcomes", "policy", "agent", "hooks"),
-    *("exec.facts", "exec.judge", "exec.question"),
+    *("exec.facts", "exec.judge"),
     *("signal.facts", "signal.judge", "network.judge", "files.judge"),
     "approve.questions",
     *("session.effects", "session.lineage", "session.run_end", "front.interrupts"),

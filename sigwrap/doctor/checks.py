@@ -18,7 +18,7 @@ from sigwrap.control.usage import SessionCgroup
 from sigwrap.doctor import items
 from sigwrap.doctor.items import Finding, unchecked
 from sigwrap.errors import KernelError, NoInterception, SessionError, SigwrapError, StoreError
-from sigwrap.exec.tracing import tracer_of
+from sigwrap.exec.verify import tracer_of
 from sigwrap.kernel import landlock, libc, limits, procfs, ptrace, signals, terminals
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import require_enough

@@ -1,10 +1,10 @@
-"""What an exec is judged by, how its events and lines show that, and which denials are retries."""
+"""What an exec is judged by, how its events and approval requests show that, and retries."""
 
 from __future__ import annotations
 
 import errno
 
-from sigwrap.approve.questions import command_line
+from sigwrap.approve.questions import Answer, Question, command_line
 from sigwrap.bare import NamedTuple
 from sigwrap.events import Payload, text
 from sigwrap.policy.judge.engine import is_system_file
@@ -23,9 +23,6 @@ from sigwrap.policy.judge.system_folders import may_be_the_systems
 from sigwrap.session.lineage import Process
 from sigwrap.text import masked, shell_words
 
-_NOT_DUMPABLE = "sigwrap may not read the caller: it, or its program file, is not readable"
-_NOWHERE = "its arguments point to unmapped memory"
-
 
 class ExecFacts(NamedTuple):
     process: Process
@@ -43,26 +40,20 @@ class ExecFacts(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """An exec whose arguments or files sigwrap cannot read."""
+    """Why sigwrap cannot read the arguments or files of an exec."""
 
-    process: Process
-    syscall: str
     reason: str
-    errno: int
+    errno: int = errno.EACCES
     rule: str = "builtin:unreadable"
 
 
-def not_dumpable(process: Process, syscall: str) -> Unseen:
-    return Unseen(process, syscall, _NOT_DUMPABLE, errno.EACCES)
+NOT_DUMPABLE = Unseen("sigwrap may not read the caller: it, or its program file, is not readable")
+UNMAPPED = Unseen("its arguments point to unmapped memory", errno.EFAULT)
 
 
-def pointing_nowhere(process: Process, syscall: str) -> Unseen:
-    return Unseen(process, syscall, _NOWHERE, errno.EFAULT)
-
-
-def stalled(process: Process, syscall: str, reason: str) -> Unseen:
+def stalled(reason: str) -> Unseen:
     """Return the facts of an exec that could block the supervisor."""
-    return Unseen(process, syscall, reason, errno.EACCES, "builtin:stalled")
+    return Unseen(reason, rule="builtin:stalled")
 
 
 def subject_of(facts: ExecFacts, *, traced: bool) -> CommandRequest:
@@ -83,12 +74,6 @@ def line_of(facts: ExecFacts) -> str:
 
 
 # Events
-
-# The fields that a policy decides by.
-_REQUEST_FIELDS = (
-    *("path", "argv", "cwd", "depth", "truncated", "traced", "programs", "here"),
-    *("masked", "elsewhere", "shadows"),
-)
 
 
 def exec_payload(
@@ -143,12 +128,6 @@ def exec_payload(
     return payload
 
 
-def request_of(facts: ExecFacts, decision: Decision) -> Payload:
-    """Return the fields that an approval request shows."""
-    payload = exec_payload(facts, decision, verified=False)
-    return {name: payload[name] for name in _REQUEST_FIELDS if name in payload}
-
-
 def nearest_that_ran(process: Process | None) -> int:
     """Return the pid of the process or its nearest ancestor that has executed something, or 0."""
     while process is not None and not process.argv:
@@ -194,14 +173,167 @@ def exit_payload(ppid: int, comm: str, depth: int, code: int | None, killer: int
     }
 
 
-# Denied execs that repeat one in the next directory of PATH, as a shell does after EACCES for
-# /usr/bin/X: it tries /bin/X.
+# Approval requests
+
+# The fields of the event that a policy decides by.
+_REQUEST_FIELDS = (
+    *("path", "argv", "cwd", "depth", "truncated", "traced", "programs", "here"),
+    *("masked", "elsewhere", "shadows"),
+)
+_CHANGED = "it changed after the request: check it again"
+_NO_ARGUMENTS = "it has no arguments, not even a name"
+_NOT_READ = "it has more arguments than sigwrap reads: the rest is unknown"
+_NOT_OURS = (
+    "its paths may be other files than yours: it is in another root or mount namespace, or"
+    " something is mounted over its directory"
+)
+_NO_VARIABLES = "its environment is unknown and may load any code"
+_LOADS = "its environment loads code that may change: it can be approved once only"
+_LONG_FOLDER = "the path of its directory is too long to show"
+_LONG_FILE = "the path of its file is too long to show"
+
+
+class Location(NamedTuple):
+    folder: str  # the path of the directory; empty if that is too long
+    identity: str  # of the root and the directory, since a path does not identify either
+    is_ours: bool  # its paths lead to the same files as sigwrap's own
+    traced: bool = False  # a process other than sigwrap traces the caller
+
+
+UNKNOWN_LOCATION = Location("", "", False)
+
+
+class Basis(NamedTuple):
+    """What an approval rests on besides the facts."""
+
+    location: Location
+    content: tuple[str, ...]  # a text for each file; empty if one cannot be read
+    loaded: tuple[str, ...] | None = ()  # variables that load code; None if they cannot be read
+    environment: str = ""  # a digest of all variables; empty if they cannot be read
+
+
+def approval_request(
+    facts: ExecFacts, basis: Basis, decision: Decision, *, asked_before: bool
+) -> Question:
+    main, location, loaded = facts.programs[0], basis.location, basis.loaded
+    # Each of these can change without a change of the key, so it is approved once only.
+    doubts = {
+        _NOT_READ: facts.truncated,
+        # A new root or directory can get the inode numbers of an earlier one.
+        _NOT_OURS: not location.is_ours or any(each.elsewhere for each in facts.programs),
+        _NO_VARIABLES: loaded is None,
+        _LOADS: bool(loaded),
+        _LONG_FOLDER: bool(location.identity) and not location.folder,
+        _LONG_FILE: not all(each.path_is_told for each in facts.programs),
+    }
+    notes = [_CHANGED] * asked_before + [_NO_ARGUMENTS] * (main.argv in ((), ("",)))
+    notes += [note for note, holds in doubts.items() if holds]
+    notes += [f"it shadows {decision.shadows}"] if decision.shadows else []
+    # Other wrapped commands are judged when the wrapper executes them.
+    programs = facts.here if facts.script_wraps is None else (*facts.here, facts.script_wraps)
+    notes += [f"{each.path} is not there" for each in programs if each.missing]
+    words = _interpreter_argv(facts)
+    key = (
+        "exec",
+        *command_key(facts, decision),
+        *("", *words),
+        *("", location.folder, location.identity, *basis.content),
+    )
+    payload = exec_payload(facts, decision, verified=False)
+    return Question(
+        kind="exec",
+        pid=facts.process.pid,
+        process=facts.process.stub_of or facts.process.comm,
+        depth=facts.process.depth,
+        # The approver sees everything: what looks like a secret may be the command.
+        what=shell_words(main.argv or ("",)),  # as Linux passes it on
+        rule=decision.rule,
+        message=decision.message,
+        key=() if any(doubts.values()) else key,
+        files=tuple(dict.fromkeys(each.path for each in programs if not each.missing)),
+        runs=shell_words(words),
+        loads=shell_words(loaded or ()),
+        folder=location.folder,
+        note="; ".join(notes),
+        masked=shell_words(masked(main.argv)),
+        # The rest of a script's first line is one argument with many words.
+        masked_runs=shell_words(" ".join(masked(word.split(" "))) for word in masked(words)),
+        masked_loads=shell_words(masked(loaded or ())),
+        request={name: payload[name] for name in _REQUEST_FIELDS if name in payload},
+    )
+
+
+def command_key(facts: ExecFacts, decision: Decision) -> tuple[str, ...]:
+    main = facts.programs[0]
+    return (decision.rule, main.path, *main.argv)
+
+
+def _interpreter_argv(facts: ExecFacts) -> tuple[str, ...]:
+    """Return the arguments of a script's interpreter. The script's first line can add some."""
+    return facts.programs[len(facts.scripts)].argv if facts.scripts else ()
+
+
+def is_unchanged(before: ExecFacts, basis: Basis, now: ExecFacts, basis_now: Basis) -> bool:
+    """Return whether an approval of the exec before covers the one now.
+
+    Variables may have changed, apart from those that the approver was shown.
+    """
+    return (
+        bool(basis.location.identity)
+        and basis._replace(environment="") == basis_now._replace(environment="")
+        and _shown(before) == _shown(now)
+    )
+
+
+def _shown(facts: ExecFacts) -> tuple[object, ...]:
+    called = facts.path, facts.cwd, facts.truncated, facts.readable
+    return *called, _interpreter_argv(facts), [_identity(each) for each in facts.programs]
+
+
+def _identity(program: Program) -> tuple[str, str, tuple[str, ...], bool]:
+    return program.path, program.name, program.argv, program.elsewhere
+
+
+class ApprovedScript(NamedTuple):
+    """A running script that was approved. This covers the exec that its interpreter makes next."""
+
+    answer: Answer
+    rule: str
+    scripts: tuple[str, ...]
+    wraps: Program  # the command that its interpreter executes
+    basis: Basis  # its content: the scripts, the interpreter, and the command that this executes
+
+    def executes(self, facts: ExecFacts, rule: str) -> bool:
+        """Return whether the exec may be that one."""
+        return (
+            rule == self.rule
+            and self.basis.location.folder in (facts.cwd, "")  # too long; its identity is compared
+            and facts.readable
+            and not facts.truncated
+            and _identity(facts.programs[0]) == _identity(self.wraps)
+        )
+
+    def covers(self, basis: Basis) -> bool:
+        """Return whether this is the basis of that exec, followed by the scripts' content."""
+        count, approved = len(self.scripts), self.basis
+        return (
+            basis.location == approved.location
+            and basis.content[-count:] == approved.content[:count]
+            and set(basis.content[:-count]).issubset(approved.content[count + 1 :])
+            and basis.environment == approved.environment != ""
+        )
+
+
+# Retries
 
 _PROCESSES_KEPT = 1_000
 _FOLDERS_KEPT = 64
 
 
 class Retries:
+    """Denied execs that repeat one in the next directory of PATH, as a shell does after EACCES for
+    /usr/bin/X: it tries /bin/X."""
+
     def __init__(self) -> None:
         self._denied: dict[Process, tuple[object, set[str]]] = {}
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable, Sequence
 
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.exec.asked import Asked, Environment, folder_of, only_asks
-from sigwrap.exec.commands import HostView
+from sigwrap.exec.asked import Asked, Environment, cwd_of, only_asks
 from sigwrap.exec.content import ExecRefused
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.facts import ExecFacts, Unseen, not_dumpable, pointing_nowhere, stalled
+from sigwrap.exec.facts import NOT_DUMPABLE, UNMAPPED, Basis, ExecFacts, Unseen, stalled
+from sigwrap.exec.host import HostView
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.exec.replacements import Replacements
-from sigwrap.exec.traced import TracedExecs
-from sigwrap.exec.tracing import tracer_of
-from sigwrap.exec.verify import Tracee, Tracer
-from sigwrap.kernel import procfs
+from sigwrap.exec.traced import HeldTracer, TracedExecs
+from sigwrap.exec.verify import Tracee, Tracer, tracer_of
 from sigwrap.kernel.memory import Memory, Unreadable, expect_served_memory
 from sigwrap.kernel.paths import Caller
 from sigwrap.kernel.ptrace import Gone, NotTraceable
@@ -29,23 +26,17 @@ from sigwrap.policy.judge.rules import Crowd
 from sigwrap.record.recording import Recording
 from sigwrap.record.recordings import Expected
 from sigwrap.session.effects import (
-    CannotHold,
     Continue,
     ContinueWatched,
     Held,
     Hold,
     Ran,
-    ReadContent,
-    ReadEnvironment,
-    ReadLoaded,
-    ReadWhereabouts,
+    ReadBasis,
     Steps,
     TakeDigests,
     TellWatchers,
     Unrecorded,
     VerifyThenContinue,
-    Whereabouts,
-    WhichImage,
 )
 from sigwrap.session.lineage import Process, WouldFail, cut_words
 from sigwrap.session.loop import Done, Outcome
@@ -58,9 +49,6 @@ if TYPE_CHECKING:
 
 _OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _NO_CROWD = Crowd(0, 0)
-_TRACED_BY_US = "the caller has made sigwrap its tracer"
-_READ_SLOWLY = "the caller is traced, and reading its program takes too long"
-_THREADS = "the caller is traced and has other threads"
 
 
 class ExecLookup(NamedTuple):
@@ -74,12 +62,7 @@ LookResult = ExecLookup | Unseen | WouldFail
 
 
 def look(
-    notification: Notification,
-    process: Process,
-    syscall: str,
-    ours: HostView,
-    *,
-    may_wait: bool = False,
+    notification: Notification, pid: int, syscall: str, ours: HostView, *, may_wait: bool = False
 ) -> LookResult:
     """Look at what an exec asks for, and what that would run.
 
@@ -90,7 +73,7 @@ def look(
         with Memory(tid, may_wait=may_wait) as memory:
             asked = Asked(notification, syscall, memory)
             try:
-                caller = Caller(tid, process.pid, ours.view, may_wait=may_wait)
+                caller = Caller(tid, pid, ours.view, may_wait=may_wait)
             except OSError as refusal:
                 raise Unreadable from refusal
             environment = Environment(asked, ours.variables)
@@ -99,12 +82,12 @@ def look(
             return ExecLookup(asked, Executable(caller, asked, ours, environment))
     except Unreadable as unreadable:
         if isinstance(unreadable.__cause__, PermissionError):
-            return not_dumpable(process, syscall)
-        return pointing_nowhere(process, syscall)
+            return NOT_DUMPABLE
+        return UNMAPPED
     except (ExecRefused, OSError) as refusal:
         error = refusal.errno or errno.EACCES
         if error in _OUR_SHORTAGE:
-            return Unseen(process, syscall, f"sigwrap: {os.strerror(error)}", errno.EACCES)
+            return Unseen(f"sigwrap: {os.strerror(error)}")
         return WouldFail(error)
 
 
@@ -119,9 +102,9 @@ class ExecHoldings:
         "executable",
         "expected",
         "facts",
+        "held_tracer",
         "holds_secret",
         "is_continued",
-        "let_tracer_go",
         "name",
         "path",
         "recording",
@@ -138,7 +121,7 @@ class ExecHoldings:
         self.executable: Executable | None = None
         self.facts: ExecFacts | None = None  # which the mediator judges
         self.tracee: Tracee | None = None
-        self.let_tracer_go: Callable[[], None] | None = None  # if sigwrap stopped the caller's
+        self.held_tracer: HeldTracer | None = None  # if another process traces the caller
         self.is_continued = False
         # For a replacement
         self.replacement: Executable | None = None
@@ -156,10 +139,10 @@ class ExecHoldings:
         self.recording: Recording | None = None
 
     def free_tracer(self) -> None:
-        """Let the caller's tracer go on, if sigwrap stopped it."""
-        if self.let_tracer_go is not None:
-            let_go, self.let_tracer_go = self.let_tracer_go, None
-            let_go()
+        """Let the caller's tracer go on, if sigwrap holds it."""
+        tracer, self.held_tracer = self.held_tracer, None
+        if tracer is not None:
+            self.execs.traced.let_go(tracer)
 
     def failed(self) -> None:
         if self.tracee is not None:
@@ -197,7 +180,7 @@ class Execs:
         self._expected = mediation.recordings.expected
         self.turns = session.exec_turns
         self.tracer: Tracer = Tracer(session, mediation)
-        self._traced = TracedExecs(session, mediation)
+        self.traced: TracedExecs = TracedExecs(session, mediation)
         # If the session adds a removed variable again, it chose the value itself.
         environment = session.facts.environment
         variables = {os.fsdecode(name): value for name, value in environment.given.items()}
@@ -206,10 +189,7 @@ class Execs:
         Replacements(session, mediation, self)
         performer.offer(
             {
-                ReadContent: _read_content,
-                ReadEnvironment: _read_environment,
-                ReadLoaded: _read_loaded,
-                ReadWhereabouts: _read_whereabouts,
+                ReadBasis: _read_basis,
                 TakeDigests: self._take_digests,
                 TellWatchers: watchers.on_exec,
                 Hold: self._hold,
@@ -220,11 +200,11 @@ class Execs:
 
     def on_stop(self, tid: int, wait_status: int) -> bool:
         """Return whether the stop belongs to an exec."""
-        return self.tracer.on_stop(tid, wait_status) or self._traced.on_stop(tid, wait_status)
+        return self.tracer.on_stop(tid, wait_status) or self.traced.on_stop(tid, wait_status)
 
     def on_end(self, tid: int) -> None:
         self.tracer.on_end(tid)
-        self._traced.on_end(tid)
+        self.traced.on_end(tid)
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         if self.tracer.take_back(notification):
@@ -232,7 +212,7 @@ class Execs:
         if only_asks(notification, syscall):  # its flags are in a register
             self._performer.leave_to_the_kernel(notification.id)
             return
-        steps, held = self.mediator.mediate(), ExecHoldings(self)
+        steps, held = self.mediator.mediate(process, syscall), ExecHoldings(self)
         self._performer.begin(
             Request(notification, process, syscall, steps, handler=self, holdings=held)
         )
@@ -245,8 +225,8 @@ class Execs:
 
     def look(self, request: Request, *, may_wait: bool) -> LookResult:
         """Look at the caller's exec. Raises WouldBlock."""
-        process, syscall = request.process, request.syscall
-        return look(request.notification, process, syscall, self.ours, may_wait=may_wait)
+        pid, syscall = request.process.pid, request.syscall
+        return look(request.notification, pid, syscall, self.ours, may_wait=may_wait)
 
     def facts(self, request: Request, seen: LookResult) -> ExecFacts | Unseen | WouldFail:
         held: ExecHoldings = request.holdings
@@ -266,7 +246,7 @@ class Execs:
             process,
             request.syscall,
             os.fsdecode(asked.path),
-            folder_of(request.tid, process.pid, self.ours.view),
+            cwd_of(request.tid),
             asked.truncated,
             executable.programs,
             executable.here,
@@ -284,8 +264,8 @@ class Execs:
         if isinstance(seen, ExecLookup):
             seen.executable.close()
 
-    def stalled(self, request: Request, why: str) -> Unseen:
-        return stalled(request.process, request.syscall, why)
+    def stalled(self, _request: Request, why: str) -> Unseen:
+        return stalled(why)
 
     def _crowd_of(self, process: Process) -> Crowd:
         if not self._counts_crowd:
@@ -315,52 +295,26 @@ class Execs:
     def _hold(self, request: Request, _effect: Hold) -> object:
         self._performer.check(request)
         self.turns.begun(request.holdings)
-        return Held.YES if self._seizes(request) else self._hold_its_tracer(request)
-
-    def _seizes(self, request: Request) -> bool:
-        try:
-            request.holdings.tracee = self.tracer.hold(request)
-        except Gone as gone:
-            raise CallerGone from gone
-        except NotTraceable:
-            return False
-        return True
-
-    def _hold_its_tracer(self, request: Request) -> object:
-        tid = tracer_of(request.tid)
-        if not tid:  # the tracer has just ended, or there was none
-            if self._seizes(request):
+        for _ in range(2):  # its tracer may have just ended
+            try:
+                request.holdings.tracee = self.tracer.hold(request)
                 return Held.YES
-            if tracer_of(request.tid):  # another process has just begun to trace it
-                return self._performer.wake_at(time.monotonic(), request, Held.AGAIN)
-            self._performer.check_again(request)
-            return Held.NOT_DUMPABLE
-        if tid == os.getpid():  # by PTRACE_TRACEME; sigwrap releases it at its next stop
-            return CannotHold(_TRACED_BY_US)
-        process = self._processes.of_thread(tid)
-        if process is not None and request.holdings.executable.is_read_slowly():
-            held: object = CannotHold(_READ_SLOWLY)
-        elif process is not None:
-            held = self._traced.hold(request, tid, process)
-        elif tracer_of(request.tid) == tid:
-            held = Held.NO
-        else:  # the tracer has just ended
-            return self._performer.wake_at(time.monotonic(), request, Held.AGAIN)
-        is_unverified = held is Held.NO or isinstance(held, CannotHold)
-        if is_unverified and len(procfs.threads(request.process.pid)) > 1:
-            # PTRACE_SEIZE of another thread would wait until this exec is over.
-            return CannotHold(_THREADS, may_run=False)
-        return held
+            except Gone as gone:
+                raise CallerGone from gone
+            except NotTraceable:
+                if tid := tracer_of(request.tid):
+                    return self.traced.hold(request, tid)
+        self._performer.check_again(request)
+        return Held.NOT_DUMPABLE
 
     def _verify_then_continue(self, request: Request, effect: VerifyThenContinue) -> object:
         held: ExecHoldings = request.holdings
         tracee = held.tracee
         assert tracee is not None, "held before"
-        judged = held.executable if effect.image is WhichImage.ASKED else held.replacement
+        tracee.judged = judged = held.replacement if effect.is_replacement else held.executable
         assert judged is not None, "judged before"
-        tracee.judged = judged
-        is_asked = judged is held.executable
-        self._becomes_another(request, judged.programs[0].argv if is_asked else (held.name,))
+        argv = (held.name,) if effect.is_replacement else judged.programs[0].argv
+        self._becomes_another(request, argv)
         held.is_continued = True
         self.tracer.continue_call(tracee, effect)
         return PAUSED
@@ -368,12 +322,11 @@ class Execs:
     def _continue_watched(self, request: Request, effect: ContinueWatched) -> object:
         executable = request.holdings.executable
         self._becomes_another(request, executable.programs[0].argv)
-        if request.holdings.let_tracer_go is None:
+        if request.holdings.held_tracer is None:
             self._processes.loads_unseen(request.process)
             self._performer.continue_call(request, effect)
             return Ran()
-        answer = lambda: self._performer.continue_call(request, effect)  # noqa: E731
-        self._traced.go_on(request, executable, answer)
+        self.traced.go_on(request, effect)
         return PAUSED
 
     def _becomes_another(self, request: Request, argv: tuple[str, ...]) -> None:
@@ -382,29 +335,14 @@ class Execs:
             self._refused.note_exec(request.process, argv, request.holdings.facts.cwd)
 
 
-# Read what an approval request needs besides the facts.
-
-
-def _read_content(request: Request, effect: ReadContent) -> tuple[str, ...]:
-    return _executable(request).read_content(effect.besides)
-
-
-def _read_environment(request: Request, effect: ReadEnvironment) -> str:
-    environment = _executable(request).environment
-    return "" if environment is None else environment.digest(stays=effect.stays)
-
-
-def _read_loaded(request: Request, effect: ReadLoaded) -> tuple[str, ...] | None:
-    environment = _executable(request).environment
-    return None if environment is None else environment.loaded(effect.names)
-
-
-def _read_whereabouts(request: Request, _effect: ReadWhereabouts) -> Whereabouts:
-    is_traced = tracer_of(request.tid) not in (0, os.getpid())
-    return _executable(request).where.read()._replace(traced=is_traced)
-
-
-def _executable(request: Request) -> Executable:
+def _read_basis(request: Request, effect: ReadBasis) -> Basis:
     executable: Executable | None = request.holdings.executable
-    assert executable is not None, "judged before"
-    return executable
+    assert executable is not None and executable.environment is not None, "judged before"
+    environment = executable.environment
+    is_traced = tracer_of(request.tid) not in (0, os.getpid())
+    return Basis(
+        executable.where.read()._replace(traced=is_traced),
+        executable.read_content(effect.besides),
+        environment.loaded(effect.loading) if effect.loading else (),
+        environment.digest(stays=bool(effect.besides)),
+    )

@@ -21,29 +21,22 @@ from sigwrap.approve.questions import (
 from sigwrap.bare import Any
 from sigwrap.events import Payload
 from sigwrap.exec.facts import (
+    NOT_DUMPABLE,
+    ApprovedScript,
+    Basis,
     ExecFacts,
     Retries,
     Unseen,
+    approval_request,
+    command_key,
     exec_payload,
+    is_unchanged,
     line_of,
-    not_dumpable,
     stalled,
     subject_of,
 )
-from sigwrap.exec.question import (
-    Approved,
-    Ground,
-    asked_for,
-    is_the_same,
-    question_about,
-    read_ground,
-)
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import (
-    Action,
-    Decision,
-    Program,
-)
+from sigwrap.policy.judge.request import Action, Decision, Program
 from sigwrap.policy.judge.rules import Crowd, exceeded, used_up
 from sigwrap.session.effects import (
     Ask,
@@ -66,7 +59,7 @@ from sigwrap.session.effects import (
     PrepareStub,
     PrepareStubCommand,
     Ran,
-    ReadEnvironment,
+    ReadBasis,
     Record,
     Replace,
     Restarted,
@@ -78,7 +71,6 @@ from sigwrap.session.effects import (
     Unpreparable,
     Unrecorded,
     VerifyThenContinue,
-    WhichImage,
     WouldWait,
 )
 from sigwrap.session.lineage import Process, WouldFail
@@ -93,7 +85,6 @@ _DIGEST_TAKES_LONG = "computing the digest of such a large file takes too long"
 _NO_APPROVAL_UNREADABLE = (
     "it needs approval, and sigwrap may not read its caller: it could not verify the program"
 )
-_ASKED, _REPLACED = VerifyThenContinue(WhichImage.ASKED), VerifyThenContinue(WhichImage.REPLACEMENT)
 _STUB_COMMAND = "the command that its stub runs"
 _SCRIPTS_KEPT = 256
 
@@ -114,20 +105,20 @@ class ExecMediator:
         self._last_line: tuple[Process, str] | None = None
         # A shell that is refused /usr/bin/X asks for /bin/X at once. The answer stays the same.
         self._last_refusal: tuple[Process, tuple[str, ...], str] | None = None
-        self._approved_scripts: dict[Process, Approved] = {}  # until the next exec
+        self._approved_scripts: dict[Process, ApprovedScript] = {}  # until the next exec
 
-    def mediate(self) -> Steps:
+    def mediate(self, process: Process, syscall: str) -> Steps:
         """Handle an exec, from its request to its outcome."""
         facts = yield from self._look()
         match facts:
             case ExecFacts(stub_rule=rule):
-                script = self._approved_scripts.pop(facts.process, None)
+                script = self._approved_scripts.pop(process, None)
                 if rule is None:
                     yield from self._decide(facts, script)
                 else:
                     yield from self._run_stub_command(facts, rule)
             case Unseen():
-                yield from self._deny_unseen(facts)
+                yield from self._deny_unseen(process, syscall, facts)
             case WouldFail():  # mostly a search along PATH
                 yield Fail(facts.errno, Unrecorded.NOTHING_HAPPENS)
 
@@ -135,7 +126,7 @@ class ExecMediator:
         yield ExecTurn()
         facts: ExecFacts | Unseen | WouldFail = yield Look()
         if self._names_digests and isinstance(facts, ExecFacts) and not (yield TakeDigests()):
-            return stalled(facts.process, facts.syscall, _DIGEST_TAKES_LONG)
+            return stalled(_DIGEST_TAKES_LONG)
         return facts
 
     def allowing_event(self, facts: ExecFacts) -> Record | None:
@@ -149,7 +140,7 @@ class ExecMediator:
 
     def follow(self, facts: ExecFacts, rule: str) -> Steps:
         """Follow an exec that is recorded and answered already."""
-        yield from self._continue(facts, facts.programs[0].path, rule, _ASKED)
+        yield from self._continue(facts, facts.programs[0].path, rule, VerifyThenContinue())
 
     def look_over(self, facts: ExecFacts) -> None:
         """Judge the exec in every way that it may need: this shows which digests the rules need."""
@@ -157,9 +148,9 @@ class ExecMediator:
         self._judge_as_traced(facts)
 
     def _decide(
-        self, facts: ExecFacts, approved: Approved | None = None, *, asked_before: bool = False
+        self, facts: ExecFacts, script: ApprovedScript | None = None, *, asked_before: bool = False
     ) -> Steps:
-        """Judge an exec. `approved`: the approved script that the process executed last."""
+        """Judge an exec. `script`: the approved script that the process executed last."""
         decision = self._judge(facts)
         if decision.action is not Action.DENY:
             used = used_up(self._limits, self._execs)
@@ -172,10 +163,13 @@ class ExecMediator:
             case Action.REDIRECT:
                 yield from self._redirect(facts, decision)
             case Action.APPROVE:
-                if approved is not None and (yield from approved.covers(facts, decision.rule)):
-                    reason = f"approved by {approved.by} with {approved.scripts[0]}, which it runs"
-                    covered = decision._replace(reason=reason)
-                    yield from self._run(facts, covered, approval_id=approved.approval_id)
+                if (
+                    script is not None
+                    and script.executes(facts, decision.rule)
+                    and script.covers((yield ReadBasis(besides=script.scripts)))
+                ):
+                    by = f"{script.answer.by} with {script.scripts[0]}, which it runs"
+                    yield from self._run(facts, decision, script.answer._replace(by=by))
                 else:
                     yield from self._ask(facts, decision, asked_before=asked_before)
             case Action.DENY | Action.ABSORB:
@@ -189,7 +183,10 @@ class ExecMediator:
         return self._engine.decide_exec(subject, len(facts.here))
 
     def _judge_as_traced(self, facts: ExecFacts) -> Decision:
-        return self._engine.decide_command(subject_of(facts, traced=True))
+        decision = self._engine.decide_command(subject_of(facts, traced=True))
+        if decision.action is Action.APPROVE:  # an approval would change nothing
+            return _denied(decision, _NO_APPROVAL_WHILE_TRACED)
+        return decision
 
     # Running
 
@@ -197,10 +194,10 @@ class ExecMediator:
         self,
         facts: ExecFacts,
         decision: Decision,
-        *,
-        approval_id: str = "",
-        script: Approved | None = None,
+        answer: Answer | None = None,
+        script: ApprovedScript | None = None,
     ) -> Steps:
+        """Run an exec. `answer`: its approval. `script`: if it is an approved script."""
         held = yield from _hold()
         used = used_up(self._limits, self._execs)  # by other execs, while this one waited
         if used is not None:
@@ -208,20 +205,22 @@ class ExecMediator:
             return
         match held:
             case Held.YES:
+                if answer is not None:
+                    decision = decision._replace(reason=f"approved by {answer.by}")
                 payload = exec_payload(facts, decision, verified=facts.readable)
-                if approval_id:
-                    payload["approval_id"] = approval_id
+                if answer is not None and answer.id:
+                    payload["approval_id"] = answer.id
                 event = _ALLOWED.get(decision.action, "exec_allowed")  # or it is approved
                 if not (yield from self._recorded(facts, decision, event, payload)):
                     return
-                path = facts.programs[0].path
-                runs = yield from self._continue(facts, path, decision.rule, _ASKED)
+                path, effect = facts.programs[0].path, VerifyThenContinue()
+                runs = yield from self._continue(facts, path, decision.rule, effect)
                 if runs and script is not None:
                     if len(self._approved_scripts) >= _SCRIPTS_KEPT:
                         del self._approved_scripts[next(iter(self._approved_scripts))]
                     self._approved_scripts[facts.process] = script
             case Held.NOT_DUMPABLE:  # another thread has just made it so
-                yield from self._deny_unseen(not_dumpable(facts.process, facts.syscall))
+                yield from self._deny_unseen(facts.process, facts.syscall, NOT_DUMPABLE)
             case CannotHold() if not (held.may_run and self._engine.lets_everything_run):
                 traced = Decision(action=Action.DENY, rule="builtin:traced", reason=held.reason)
                 yield from self._deny(facts, traced, traced=True)
@@ -233,7 +232,7 @@ class ExecMediator:
         decision = self._judge_as_traced(facts)
         event = _ALLOWED.get(decision.action)
         if event is None:
-            yield from self._deny_as_traced(facts, decision)
+            yield from self._deny(facts, decision, traced=True)
             return
         payload = exec_payload(facts, decision, verified=verified, traced=True)
         if (yield from self._recorded(facts, decision, event, payload)):
@@ -249,7 +248,8 @@ class ExecMediator:
             return
         payload = exec_payload(facts, decision, verified=prepared.readable)
         if (yield from self._recorded(facts, decision, "exec_allowed", payload)):
-            yield from self._continue(facts, prepared.path, rule, _REPLACED)
+            effect = VerifyThenContinue(is_replacement=True)
+            yield from self._continue(facts, prepared.path, rule, effect)
 
     def _recorded(
         self, facts: ExecFacts, decision: Decision, event: str, payload: Payload
@@ -297,29 +297,16 @@ class ExecMediator:
         yield from self._tell_denial(facts.process, line_of(facts), shown)
         yield Fail(errno.EACCES)
 
-    def _deny_because(self, facts: ExecFacts, decision: Decision, reason: str) -> Steps:
-        """Deny the exec for a reason that is not the rule's."""
-        denied = decision._replace(action=Action.DENY, reason=reason, message=reason)
-        yield from self._deny(facts, denied)
-
     def _deny_unapproved(self, facts: ExecFacts, decision: Decision, reason: str) -> Steps:
         denied = decision._replace(action=Action.DENY, reason=reason)
-        told = with_rules_message(reason, decision.message)
-        yield from self._deny(facts, denied, told=told)
-
-    def _deny_as_traced(self, facts: ExecFacts, decision: Decision) -> Steps:
-        if decision.action is Action.APPROVE:
-            why = _NO_APPROVAL_WHILE_TRACED
-            decision = decision._replace(action=Action.DENY, reason=why, message=why)
-        yield from self._deny(facts, decision, traced=True)
+        yield from self._deny(facts, denied, told=with_rules_message(reason, decision.message))
 
     def _deny_as_used_up(self, facts: ExecFacts, used: Decision) -> Steps:
         yield from self._deny(facts, used)
         maximum = self._limits.max_execs
         yield EndRun(LimitReached("max_execs", maximum, used.reason, self._execs))
 
-    def _deny_unseen(self, unseen: Unseen) -> Steps:
-        process, syscall = unseen.process, unseen.syscall
+    def _deny_unseen(self, process: Process, syscall: str, unseen: Unseen) -> Steps:
         nothing = (Program("", "", ()),)
         facts = ExecFacts(process, syscall, "", "", True, nothing, (), True, Crowd(0, 0), None)
         decision = Decision(action=Action.DENY, rule=unseen.rule, reason=unseen.reason)
@@ -348,7 +335,7 @@ class ExecMediator:
         assert redirect is not None, "a policy has one for each rule that redirects"
         if facts.truncated and redirect.append_args:
             why = "it has too many arguments to pass on"
-            yield from self._deny_because(facts, decision, why)
+            yield from self._deny(facts, _denied(decision, why))
             return
         name = redirect.command.rpartition("/")[2]
         argv = (name, *redirect.arguments(self._matched(facts, decision).argv))
@@ -377,7 +364,8 @@ class ExecMediator:
         came_back: Restarted | KernelRefused | Tampered = yield Replace()
         match came_back:
             case Restarted():
-                return (yield from self._continue(facts, path, rule, _REPLACED))
+                effect = VerifyThenContinue(is_replacement=True)
+                return (yield from self._continue(facts, path, rule, effect))
             case KernelRefused(errno=error):
                 yield _exec_failed(path, rule, error)
             case Tampered():
@@ -396,7 +384,7 @@ class ExecMediator:
             return prepared
         else:
             why = why_not_traced
-        yield from self._deny_because(facts, decision, why)
+        yield from self._deny(facts, _denied(decision, why))
         return None
 
     def _matched(self, facts: ExecFacts, decision: Decision) -> Program:
@@ -412,19 +400,19 @@ class ExecMediator:
 
     def _ask(self, facts: ExecFacts, decision: Decision, *, asked_before: bool) -> Steps:
         if not facts.readable:
-            yield from self._deny_because(facts, decision, _NO_APPROVAL_UNREADABLE)
+            yield from self._deny(facts, _denied(decision, _NO_APPROVAL_UNREADABLE))
             return
-        asked = (facts.process, (facts.cwd, *asked_for(facts, decision)))
+        asked = (facts.process, (facts.cwd, *command_key(facts, decision)))
         if self._last_refusal is not None and self._last_refusal[:2] == asked:
             yield from self._deny_unapproved(facts, decision, self._last_refusal[2])
             return
-        ground = yield from self._ground(facts, decision.rule)
-        if ground.where.traced:
+        basis: Basis = yield self._read_basis(facts, decision.rule)
+        if basis.location.traced:
             as_traced = self._judge_as_traced(facts)
-            if as_traced.action not in _ALLOWED:  # an approval would change nothing
-                yield from self._deny_as_traced(facts, as_traced)
+            if as_traced.action not in _ALLOWED:
+                yield from self._deny(facts, as_traced, traced=True)
                 return
-        question = question_about(facts, ground, decision, asked_before=asked_before)
+        question = approval_request(facts, basis, decision, asked_before=asked_before)
         if facts.process.depth and not facts.process.stub_of and (yield WouldWait(question)):
             stub: Prepared | Unpreparable = yield PrepareStub()
             if isinstance(stub, Prepared):
@@ -433,20 +421,24 @@ class ExecMediator:
         notice = waiting(line_of(facts), decision.rule, self._engine.policy.name)
         answer: Answer = yield Ask(question, notice)
         if answer.granted:
-            yield from self._run_if_unchanged(facts, ground, decision, answer, asked_before)
+            yield from self._run_if_unchanged(facts, basis, decision, answer, asked_before)
         else:
             reason = refusal(answer)
             self._last_refusal = (*asked, reason)
             yield from self._deny_unapproved(facts, decision, reason)
 
-    def _ground(self, facts: ExecFacts, rule: str) -> Generator[Effect, Any, Ground]:
-        return read_ground(facts, is_about_loading=rule in self._rules_about_loading)
+    def _read_basis(self, facts: ExecFacts, rule: str) -> ReadBasis:
+        if rule not in self._rules_about_loading:
+            return ReadBasis()
+        names = [each.name for each in facts.programs]
+        names += [each.path.rpartition("/")[2] for each in facts.programs]
+        return ReadBasis(loading=tuple(dict.fromkeys(names)))
 
     def _become_stub(self, facts: ExecFacts, path: str, decision: Decision) -> Steps:
         """Turn the caller into a stub, whose own exec waits for the approval."""
         process = facts.process
         if (yield from _hold()) is not Held.YES:
-            yield from self._deny_because(facts, decision, _NO_APPROVAL_WHILE_TRACED)
+            yield from self._deny(facts, _denied(decision, _NO_APPROVAL_WHILE_TRACED))
             return
         waiting_for = {"path": facts.path or facts.programs[0].path, "rule_name": decision.rule}
         if not (yield Record("exec_waiting", waiting_for)):
@@ -459,7 +451,7 @@ class ExecMediator:
     def _run_if_unchanged(
         self,
         facts: ExecFacts,
-        ground: Ground,
+        basis: Basis,
         decision: Decision,
         answer: Answer,
         asked_before: bool,
@@ -470,33 +462,29 @@ class ExecMediator:
         """
         now = yield from self._look()
         if isinstance(now, Unseen):
-            yield from self._deny_unseen(now)
+            yield from self._deny_unseen(facts.process, facts.syscall, now)
             return
         if isinstance(now, WouldFail):  # the file is gone
             yield _exec_failed(facts.programs[0].path, decision.rule, now.errno)
             yield Fail(now.errno)
             return
-        ground_now = yield from self._ground(now, decision.rule)
+        basis_now: Basis = yield self._read_basis(now, decision.rule)
         judged = self._judge(now)
-        if judged == decision and is_the_same(facts, ground, now, ground_now):
-            script = None
-            if now.script_wraps is not None and not now.truncated:
-                script = Approved(
-                    answer.id,
-                    answer.by,
-                    decision.rule,
-                    now.scripts,
-                    now.script_wraps,
-                    ground,
-                    environment=(yield ReadEnvironment()),
-                )
-            approved = decision._replace(reason=f"approved by {answer.by}")
-            yield from self._run(now, approved, approval_id=answer.id, script=script)
+        if judged == decision and is_unchanged(facts, basis, now, basis_now):
+            script, wraps = None, now.script_wraps
+            if wraps is not None and not now.truncated:
+                script = ApprovedScript(answer, decision.rule, now.scripts, wraps, basis_now)
+            yield from self._run(now, decision, answer, script)
         elif asked_before and judged.action is Action.APPROVE:
             reason = "request denied: it changed again during the request"
-            yield from self._deny_because(now, judged, reason)
+            yield from self._deny(now, _denied(judged, reason))
         else:
             yield from self._decide(now, asked_before=True)
+
+
+def _denied(decision: Decision, reason: str) -> Decision:
+    """Return the decision to deny an exec for a reason that is not the rule's."""
+    return decision._replace(action=Action.DENY, reason=reason, message=reason)
 
 
 def _exec_failed(path: str, rule: str, error: int) -> Record:

@@ -22,7 +22,6 @@ from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.calls import EXECS
 from sigwrap.errors import KernelError
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.tracing import tracer_of
 from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.file_state import place_of
 from sigwrap.kernel.memory import Unreadable
@@ -261,6 +260,11 @@ class Tracer:
         process = tracee.process
         process.comm, process.comm_is_current = procfs.comm(process.pid), True
         self._performer.resume(tracee.request, KernelRefused(error))
+
+
+def tracer_of(tid: int) -> int:
+    """Return the thread id of the tracer, or 0."""
+    return next(iter(procfs.numbers(tid, "TracerPid")), 0)
 
 
 def _kill(pid: int) -> None:

@@ -2,7 +2,7 @@
 
 run         a session from its settings to its sealed log
 session     facts, services and parts of a session; runs its loop
-mediation   passes each notification to its family's handler; repeats interrupted calls
+mediation   passes each notification to its family's handler
 effects     pure: what mediators yield, and the replies that they get
 perform     the performer: carries effects out; only it answers a notification
 asking      approval requests that a mediator waits for, and lines to its caller

@@ -185,42 +185,11 @@ class TakeDigests(NamedTuple):
     whether all are known."""
 
 
-class ReadContent(NamedTuple):
-    """Read the files that the exec would run; the exec stop compares them with what is loaded.
-    Reply: a text for each file, followed by those of `besides`. Nothing if any of `besides` cannot
-    be read."""
+class ReadBasis(NamedTuple):
+    """Read what an approval rests on besides the facts; the exec stop compares it. Reply: Basis."""
 
-    besides: tuple[str, ...] = ()
-
-
-class ReadEnvironment(NamedTuple):
-    """Read the variables that the exec would pass on. `stays`: the exec stop compares them. Reply:
-    a text that differs for other variables, empty if they cannot be read."""
-
-    stays: bool = False
-
-
-class ReadLoaded(NamedTuple):
-    """Read the variables that make programs called `names` load code. The exec stop compares them.
-    Reply: texts with their values, None if they cannot be read."""
-
-    names: tuple[str, ...]
-
-
-class ReadWhereabouts(NamedTuple):
-    """Read the root and directory of the exec, which the exec stop compares, and whether the caller
-    is traced. Reply: Whereabouts."""
-
-
-class Whereabouts(NamedTuple):
-    folder: str  # its path; empty if that is too long
-    identity: str  # of the root and the directory, since a path does not identify either
-    are_ours: bool  # its paths lead to the same files as sigwrap's own
-    is_covered: bool = False  # something is mounted over the directory or a parent
-    traced: bool = False  # a process other than sigwrap traces the caller
-
-
-NOWHERE = Whereabouts("", "", False)  # it cannot be read
+    loading: tuple[str, ...] = ()  # read the variables that make programs of these names load code
+    besides: tuple[str, ...] = ()  # more files; with them, the exec stop compares all variables
 
 
 class TellWatchers(NamedTuple):
@@ -254,16 +223,11 @@ class CannotHold(NamedTuple):
     may_run: bool = True
 
 
-class WhichImage(Enum):
-    ASKED = "what the caller asked for"
-    REPLACEMENT = "what was prepared in its place"
-
-
 class VerifyThenContinue(NamedTuple):
     """Let the exec go on, and compare what the kernel loads before it runs. Must follow Hold.
     Reply: ExecOutcome."""
 
-    image: WhichImage
+    is_replacement: bool = False  # what was prepared in place of the command
 
 
 class Ran(NamedTuple):
@@ -433,10 +397,7 @@ Effect = (
     | Succeed
     | Ask
     | WouldWait
-    | ReadContent
-    | ReadEnvironment
-    | ReadLoaded
-    | ReadWhereabouts
+    | ReadBasis
     | ExecTurn
     | Look
     | TakeDigests
@@ -466,29 +427,7 @@ Effect = (
 )
 
 
-# Refuse requests that no mediator decides, with an event.
-
-
-class UnknownCall(NamedTuple):
-    number: int
-    arch: int
-    arguments: tuple[int, ...]
-    comm: str
-    reason: str
-
-
-def refuse_unknown(call: UnknownCall) -> Steps:
-    """Refuse a call that the filter should not hand over: an error in the filter or the kernel."""
-    payload = {
-        "syscall_number": call.number,
-        "arch": f"{call.arch:#x}",
-        "arguments": [f"{argument:#x}" for argument in call.arguments],
-        "comm": call.comm,
-        "reason": call.reason,
-    }
-    return refuse("call_refused", payload)
-
-
 def refuse(event: str, payload: Payload, number: int = errno.EPERM) -> Steps:
+    """Refuse a request that no mediator decides, with an event."""
     yield Record(event, payload)
     yield Fail(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable
 
 from sigwrap.bare import TYPE_CHECKING
@@ -51,6 +52,8 @@ from sigwrap.signal.targets import TargetResolver, Targets
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
+
+_LOOK_AGAIN_S = 0.005
 
 
 class _SignalHoldings(NoHoldings):
@@ -219,8 +222,9 @@ class Signals:
         return PAUSED
 
     def _let_go(self, request: Request, effect: LetGo) -> object:
-        waits = self._restarts.let_go_soon(effect.pid, request, True)
-        return PAUSED if waits else False
+        if not self._restarts.let_go(effect.pid):
+            return False
+        return self._performer.wake_at(time.monotonic() + _LOOK_AGAIN_S, request, True)
 
     def _look_again(self, _request: Request, effect: LookAgain) -> bool:
         return is_still(effect.target)

@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from sigwrap.exec.asked import mount_at
 from sigwrap.kernel import file_state
 from sigwrap.kernel.file_state import (
     LocalMounts,
@@ -57,34 +56,3 @@ def test_a_disk_is_local_where_it_was_there_when_the_session_began(
     fd = os.open(__file__, os.O_PATH)
     assert is_on_local_device(ours, ours, fd)
     os.close(fd)
-
-
-LIST = [
-    file_state.MountLine(number, parent, b"0:1", point, b"tmpfs")
-    for number, parent, point in (
-        (1, 0, b"/"),
-        (9, 1, b"/"),  # the processes that were there before stay below
-        (2, 1, b"/a"),
-        (3, 2, b"/a/b"),
-        (4, 3, b"/a/b"),
-        (5, 3, b"/a/b/c"),  # nobody gets there any more
-        (6, 4, b"/a/b/d"),
-        (7, 1, rb"/x\040y\134\011"),
-    )
-]
-
-
-def test_a_path_leads_to_what_is_mounted_last() -> None:
-    for path, mount in [
-        (b"/", 1),
-        (b"/ab", 1),
-        (b"/a", 2),
-        (b"/a/bb", 2),
-        (b"/a/b", 4),
-        (b"/a/b/c", 4),
-        (b"/a/b/d/e", 6),
-        (b"/x y\\\t/z", 7),
-        (rb"/x\040y\134\011", 1),
-    ]:
-        for listed in (LIST, LIST[::-1]):
-            assert mount_at(path, 1, listed) == mount

@@ -14,9 +14,7 @@ from sigwrap.session.effects import (
     Ask,
     KernelRefused,
     Ran,
-    ReadEnvironment,
     VerifyThenContinue,
-    WhichImage,
 )
 from sigwrap.session.lineage import Process
 from tests.mediate.transcript import Transcript, engine, facts, play_exec
@@ -71,21 +69,17 @@ def is_asked(transcript: Transcript) -> Transcript:
 
 def approve(mediator: ExecMediator, seen: ExecFacts, outcome: object = None) -> None:
     """The first exec: somebody says yes to it, and it goes on."""
-    transcript = is_asked(play_exec(mediator, seen)).looks(seen)
+    transcript = is_asked(play_exec(mediator, seen.process, seen)).looks(seen)
     transcript.reads(CONTENT)
-    if not seen.truncated:
-        transcript.yields(ReadEnvironment(), reply="variables")
     transcript.holds().records("exec_allowed", approval_id="4a5b6c")
-    transcript.yields(VerifyThenContinue(WhichImage.ASKED), reply=outcome or Ran())
+    transcript.yields(VerifyThenContinue(), reply=outcome or Ran())
     if isinstance(outcome, KernelRefused):
         transcript.records("exec_failed")
     transcript.ends()
 
 
 def goes_on(mediator: ExecMediator, seen: ExecFacts) -> Transcript:
-    transcript = play_exec(mediator, seen)
-    transcript.reads(("node", "script"), "/bin/npm")
-    return transcript.yields(ReadEnvironment(stays=True), reply="variables")
+    return play_exec(mediator, seen.process, seen).reads(("node", "script"), "/bin/npm")
 
 
 def test_it_goes_on_by_the_approval_of_the_script(mediator: ExecMediator, process: Process) -> None:
@@ -102,7 +96,7 @@ def test_it_goes_on_by_the_approval_of_the_script(mediator: ExecMediator, proces
 def test_it_is_used_up_then(mediator: ExecMediator, process: Process) -> None:
     approve(mediator, first(process))
     goes_on(mediator, second(process))
-    is_asked(play_exec(mediator, second(process)))
+    is_asked(play_exec(mediator, process, second(process)))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +116,7 @@ def test_another_call_is_asked_about(
 ) -> None:
     approve(mediator, first(process))
     seen = second(process, **different)
-    is_asked(play_exec(mediator, seen._replace(here=seen.programs)))
+    is_asked(play_exec(mediator, seen.process, seen._replace(here=seen.programs)))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +135,7 @@ def test_other_files_are_asked_about(
     mediator: ExecMediator, process: Process, content: tuple[str, ...]
 ) -> None:
     approve(mediator, first(process))
-    transcript = play_exec(mediator, second(process))
+    transcript = play_exec(mediator, process, second(process))
     is_asked(transcript.reads(content, "/bin/npm"))
 
 
@@ -150,14 +144,13 @@ def test_other_variables_are_asked_about(
     mediator: ExecMediator, process: Process, environment: str
 ) -> None:
     approve(mediator, first(process))
-    transcript = play_exec(mediator, second(process))
-    transcript.reads(("node", "script"), "/bin/npm")
-    is_asked(transcript.yields(ReadEnvironment(stays=True), reply=environment))
+    transcript = play_exec(mediator, process, second(process))
+    is_asked(transcript.reads(("node", "script"), "/bin/npm", environment=environment))
 
 
 def test_another_process_is_asked(mediator: ExecMediator, process: Process) -> None:
     approve(mediator, first(process))
-    is_asked(play_exec(mediator, second(stub(41))))
+    is_asked(play_exec(mediator, stub(41), second(stub(41))))
 
 
 def test_what_another_rule_asks_about_is_asked_about(
@@ -165,30 +158,28 @@ def test_what_another_rule_asks_about_is_asked_about(
 ) -> None:
     approve(mediator, first(process, script_wraps=NODE._replace(argv=("node", "--other"))))
     other = NODE._replace(argv=("node", "--other"))
-    is_asked(play_exec(mediator, facts(process, other)))
+    is_asked(play_exec(mediator, process, facts(process, other)))
 
 
 def test_an_exec_in_between_ends_it(mediator: ExecMediator, process: Process) -> None:
     approve(mediator, first(process))
-    play_exec(mediator, facts(process, Program("/bin/ls", "ls", ("ls",)))).holds().records(
+    play_exec(mediator, process, facts(process, Program("/bin/ls", "ls", ("ls",)))).holds().records(
         "exec_allowed"
-    ).yields(VerifyThenContinue(WhichImage.ASKED), reply=KernelRefused(7)).records(
-        "exec_failed"
-    ).ends()
-    is_asked(play_exec(mediator, second(process)))
+    ).yields(VerifyThenContinue(), reply=KernelRefused(7)).records("exec_failed").ends()
+    is_asked(play_exec(mediator, process, second(process)))
 
 
 def test_a_script_that_did_not_run_or_was_not_all_read_covers_nothing(
     mediator: ExecMediator, process: Process
 ) -> None:
     approve(mediator, first(process), KernelRefused(7))
-    is_asked(play_exec(mediator, second(process)))
+    is_asked(play_exec(mediator, process, second(process)))
     approve(mediator, first(process, truncated=True))
-    is_asked(play_exec(mediator, second(process)))
+    is_asked(play_exec(mediator, process, second(process)))
 
 
 def test_only_so_many_scripts_are_kept(mediator: ExecMediator, process: Process) -> None:
     approve(mediator, first(process))
     for pid in range(256):
         approve(mediator, first(stub(1000 + pid)))
-    is_asked(play_exec(mediator, second(process)))
+    is_asked(play_exec(mediator, process, second(process)))

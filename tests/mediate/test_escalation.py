@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.approve.questions import Answer
+from sigwrap.exec.facts import Basis
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.policy.judge.request import Program, TargetType, with_implied
 from sigwrap.session.effects import (
@@ -20,8 +21,7 @@ from sigwrap.session.effects import (
     Prepare,
     Prepared,
     PrepareStubCommand,
-    ReadContent,
-    ReadWhereabouts,
+    ReadBasis,
     Record,
     RecordRepeated,
     Replace,
@@ -59,8 +59,7 @@ REPLIES: dict[type, Any] = {
     Record: True,
     RecordRepeated: True,
     Hold: Held.YES,
-    ReadContent: ("",),
-    ReadWhereabouts: OURS,
+    ReadBasis: Basis(OURS, ("",)),
     Ask: NO,
     Prepare: Prepared("/opt/good", ("good",), readable=True),
     PrepareStubCommand: Prepared("/opt/good", ("good",), readable=True),
@@ -83,7 +82,7 @@ def _exec(name: str, *, is_watched: bool = False, stub: str | None = None, **rep
     program = Program(f"/usr/bin/{name}", name, (name, "--token=abcdefgh"))
     asked = facts(BASH, program, stub_rule=stub)
     mediator = ExecMediator(engine(RULES), is_watched=is_watched)
-    return _effects(mediator.mediate(), Look=asked, **replies)
+    return _effects(mediator.mediate(BASH, "execve"), Look=asked, **replies)
 
 
 def _escalations(effects: list[Effect]) -> list[Escalation]:

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from sigwrap.approve.questions import Answer, Question, denial, killed
-from sigwrap.exec.facts import not_dumpable, pointing_nowhere, stalled
+from sigwrap.exec.facts import NOT_DUMPABLE, UNKNOWN_LOCATION, UNMAPPED, Location, Unseen, stalled
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.policy.judge.request import CommandRedirect, Program, Via
 from sigwrap.policy.judge.rules import Crowd
 from sigwrap.session.effects import (
-    NOWHERE,
     Ask,
     CannotHold,
     ContinueWatched,
@@ -28,22 +27,19 @@ from sigwrap.session.effects import (
     PrepareStub,
     PrepareStubCommand,
     Ran,
-    ReadLoaded,
-    ReadWhereabouts,
+    ReadBasis,
     Replace,
     Restarted,
     Tampered,
     Tell,
     Unpreparable,
     VerifyThenContinue,
-    Whereabouts,
-    WhichImage,
     WouldWait,
 )
 from sigwrap.session.lineage import Process, WouldFail
 from sigwrap.session.run_end import LimitReached
 from sigwrap.text import masked, shell_words
-from tests.mediate.transcript import OURS, Transcript, engine, facts, play_exec
+from tests.mediate.transcript import OURS, Transcript, engine, facts, play, play_exec
 
 RULES = """
 command_rules:
@@ -88,7 +84,10 @@ class Shell:
 
     def asks_for(self, *programs: Program | str, **different: Any) -> Transcript:
         named = [program(each) if isinstance(each, str) else each for each in programs]
-        return play_exec(self.mediator, facts(self.process, *named, **different))
+        return play_exec(self.mediator, self.process, facts(self.process, *named, **different))
+
+    def sees_nothing(self, unseen: Unseen, syscall: str = "execve") -> Transcript:
+        return play(self.mediator.mediate(self.process, syscall)).looks(unseen)
 
     def runs(self, name: str) -> None:
         transcript = self.asks_for(name).holds().records("exec_allowed")
@@ -155,7 +154,7 @@ def test_another_image_than_the_judged_one_is_an_event_with_its_secrets_masked(
         "the kernel loaded another file", "/tmp/evil", ("evil", "--password=hunter22")
     )
     transcript = shell.asks_for("ls").holds().records("exec_allowed")
-    transcript.yields(VerifyThenContinue(WhichImage.ASKED), reply=other)
+    transcript.yields(VerifyThenContinue(), reply=other)
     transcript.records("exec_verification_failed").yields(
         Tell(killed("ls", "the kernel loaded another file"))
     ).ends()
@@ -225,7 +224,7 @@ def test_what_would_run_on_while_traced_is_denied_unless_everything_may_run(
 
 
 def test_what_cannot_be_looked_at_is_denied(shell: Shell) -> None:
-    transcript = play_exec(shell.mediator, not_dumpable(shell.process, "execveat"))
+    transcript = shell.sees_nothing(NOT_DUMPABLE, "execveat")
     transcript.is_denied("execveat by bash", "builtin:unreadable", UNREADABLE)
     assert transcript.payload == {
         "path": "",
@@ -243,12 +242,12 @@ def test_what_cannot_be_looked_at_is_denied(shell: Shell) -> None:
         "verified": False,
     }
     shell = Shell(shell.process)
-    transcript = play_exec(shell.mediator, stalled(shell.process, "execve", "nobody answers"))
+    transcript = shell.sees_nothing(stalled("nobody answers"))
     transcript.is_denied("execve by bash", "builtin:stalled", "nobody answers")
     assert transcript.payload["rule_name"] == "builtin:stalled"
     assert transcript.payload["reason"] == "nobody answers"
     shell = Shell(shell.process)
-    transcript = play_exec(shell.mediator, pointing_nowhere(shell.process, "execve"))
+    transcript = shell.sees_nothing(UNMAPPED)
     transcript.records("exec_denied").fails(errno.EFAULT)
     assert transcript.payload["reason"] == "its arguments point to unmapped memory"
     shell = Shell(shell.process)
@@ -303,7 +302,7 @@ def test_a_replacement_takes_the_place_of_the_call(shell: Shell) -> None:
     transcript = redirected(shell).holds().records("exec_redirected")
     transcript.yields(Tell("sigwrap: was: good, instead"))
     transcript.yields(Replace(), reply=Restarted())
-    transcript.yields(VerifyThenContinue(WhichImage.REPLACEMENT), reply=Ran()).ends()
+    transcript.yields(VerifyThenContinue(is_replacement=True), reply=Ran()).ends()
     assert (
         transcript.payload
         | {
@@ -346,9 +345,7 @@ def test_a_call_that_could_not_be_restarted_or_came_back_altered_has_failed(shel
     transcript = redirected(shell).holds().records("exec_redirected")
     transcript.next()
     transcript.yields(Replace(), reply=Restarted())
-    transcript.yields(
-        VerifyThenContinue(WhichImage.REPLACEMENT), reply=KernelRefused(errno.ENOEXEC)
-    )
+    transcript.yields(VerifyThenContinue(is_replacement=True), reply=KernelRefused(errno.ENOEXEC))
     transcript.records("exec_failed", path="/opt/good", error="ENOEXEC", rule_name="instead").ends()
 
 
@@ -400,7 +397,7 @@ def test_a_stubs_command_runs_once_its_streams_are_tied(shell: Shell) -> None:
         decision="allow",
         reason="the command that its stub runs",
         verified=True,
-    ).yields(VerifyThenContinue(WhichImage.REPLACEMENT), reply=Ran()).ends()
+    ).yields(VerifyThenContinue(is_replacement=True), reply=Ran()).ends()
     shell = Shell(shell.process)
     shell.asks_for("bad", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=Prepared("/opt/good", ("good",), False)
@@ -414,7 +411,7 @@ def test_a_stubs_command_runs_once_its_streams_are_tied(shell: Shell) -> None:
     shell.asks_for("good", stub_rule="record-it").yields(
         PrepareStubCommand(), reply=PREPARED
     ).holds().records("exec_allowed").yields(
-        VerifyThenContinue(WhichImage.REPLACEMENT), reply=KernelRefused(errno.ENOENT)
+        VerifyThenContinue(is_replacement=True), reply=KernelRefused(errno.ENOENT)
     ).records("exec_failed", path="/opt/good", error="ENOENT", rule_name="record-it").ends()
 
 
@@ -492,9 +489,9 @@ def unchanged(shell: Shell, transcript: Transcript) -> Transcript:
 
 
 def next_question(
-    transcript: Transcript, answer: Answer, content: tuple[str, ...], where: Whereabouts = OURS
+    transcript: Transcript, answer: Answer, content: tuple[str, ...], location: Location = OURS
 ) -> Question:
-    transcript.reads(content, where=where)
+    transcript.reads(content, location=location)
     effect = transcript.next(answer)
     assert isinstance(effect, Ask), effect
     return effect.question
@@ -556,10 +553,10 @@ def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
     shell.asks_for(PUSH).records("exec_denied", reason="request denied: not on a Friday").fails(
         errno.EACCES
     )
-    assert isinstance(shell.asks_for(program("git", "fetch")).next(), ReadWhereabouts)
-    assert isinstance(shell.asks_for(PUSH, cwd="/elsewhere").next(), ReadWhereabouts)
+    assert isinstance(shell.asks_for(program("git", "fetch")).next(), ReadBasis)
+    assert isinstance(shell.asks_for(PUSH, cwd="/elsewhere").next(), ReadBasis)
     shell.process = Process(pid=41, start_time=1, parent=bash, ppid=40, depth=2, comm="bash")
-    assert isinstance(shell.asks_for(PUSH).next(), ReadWhereabouts)
+    assert isinstance(shell.asks_for(PUSH).next(), ReadBasis)
 
 
 @pytest.mark.parametrize(
@@ -569,9 +566,9 @@ def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
         {"programs": (program("gitt", "push"),)},
         {"programs": (PUSH, program("bash", "git"))},
         {"path": "git"},
-        {"cwd": "/elsewhere", "where": OURS._replace(folder="/elsewhere")},
-        {"where": OURS._replace(identity="another root")},
-        {"where": OURS._replace(identity="another", are_ours=False)},
+        {"cwd": "/elsewhere", "location": OURS._replace(folder="/elsewhere")},
+        {"location": OURS._replace(identity="another root")},
+        {"location": OURS._replace(identity="another", is_ours=False)},
         {"programs": (PUSH._replace(elsewhere=True),)},
         {"content": ("8:1 17 f00d",)},
         {"content": ("8:2 17 cafe",)},
@@ -580,16 +577,16 @@ def test_nobody_is_asked_again_while_a_shell_looks_along_its_path(
 def test_what_changed_meanwhile_is_asked_again_and_then_denied(
     shell: Shell, now: dict[str, Any]
 ) -> None:
-    different = {key: value for key, value in now.items() if key not in ("content", "where")}
-    content, where = now.get("content", CONTENT), now.get("where", OURS)
+    different = {key: value for key, value in now.items() if key not in ("content", "location")}
+    content, location = now.get("content", CONTENT), now.get("location", OURS)
     changed = facts(shell.process, PUSH)._replace(**different)
     changed = changed._replace(here=changed.programs)
     again = asked(shell, YES).looks(changed)
-    again.reads(content, where=where)
+    again.reads(content, location=location)
     if changed.programs[0].name == "gitt":  # judged anew
         again.holds().records("exec_allowed", rule_name="rest")
         return
-    new = next_question(again, YES, content, where)
+    new = next_question(again, YES, content, location)
     assert "it changed after the request" in new.note
     assert new.files == tuple(each.path for each in changed.programs)
     assert new.folder == changed.cwd
@@ -627,21 +624,21 @@ def test_after_each_yes_the_rules_are_asked_anew(bash: Process) -> None:
 def test_where_it_would_run_has_to_be_known(shell: Shell) -> None:
     transcript = shell.asks_for(PUSH)
     for _ in range(2):
-        found = next_question(transcript, YES, CONTENT, NOWHERE)
+        found = next_question(transcript, YES, CONTENT, UNKNOWN_LOCATION)
         assert found.key == ()
         transcript.looks(facts(shell.process, PUSH))
-        transcript.reads(CONTENT, where=NOWHERE)
+        transcript.reads(CONTENT, location=UNKNOWN_LOCATION)
     transcript.records("exec_denied")
 
 
 @pytest.mark.parametrize(
-    ("seen", "where"),
-    [(PUSH._replace(elsewhere=True), OURS), (PUSH, OURS._replace(are_ours=False))],
+    ("seen", "location"),
+    [(PUSH._replace(elsewhere=True), OURS), (PUSH, OURS._replace(is_ours=False))],
 )
 def test_what_is_asked_about_in_another_namespace_is_asked_each_time(
-    shell: Shell, seen: Program, where: Whereabouts
+    shell: Shell, seen: Program, location: Location
 ) -> None:
-    found = next_question(shell.asks_for(seen), YES, CONTENT, where)
+    found = next_question(shell.asks_for(seen), YES, CONTENT, location)
     assert found.key == ()
     assert "in another root or mount namespace" in found.note
 
@@ -651,8 +648,8 @@ def asks_what_is_loaded(
 ) -> tuple[Transcript, Question]:
     rule = "{name: loads, commands: [git], loads_code: true, decision: approve}"
     shell = Shell(bash, f"defaults: {{command: deny, signal: deny}}\ncommand_rules: [{rule}]")
-    transcript = shell.asks_for(PUSH._replace(loads_code=True)).reads(CONTENT)
-    transcript.yields(ReadLoaded(("git",)), reply=loaded)
+    transcript = shell.asks_for(PUSH._replace(loads_code=True))
+    transcript.reads(CONTENT, loading=("git",), loaded=loaded)
     asked_about = transcript.next(YES)
     assert isinstance(asked_about, Ask)
     return transcript, asked_about.question
@@ -664,7 +661,7 @@ NO_YES += "a tracer could make it run another program"
 
 def test_nobody_is_asked_where_a_yes_would_be_in_vain(shell: Shell, bash: Process) -> None:
     traced = OURS._replace(traced=True)
-    shell.asks_for(PUSH).reads(CONTENT, where=traced).is_denied(
+    shell.asks_for(PUSH).reads(CONTENT, location=traced).is_denied(
         "git push '--token=***'", "ask-push", NO_YES, decision="deny", reason=NO_YES, traced=True
     )
     shell = Shell(shell.process)
@@ -675,8 +672,8 @@ def test_nobody_is_asked_where_a_yes_would_be_in_vain(shell: Shell, bash: Proces
     late.reads(CONTENT).records("exec_denied", reason=UNREAD)
     shell = Shell(shell.process)
     late = asked(shell, YES).looks(facts(shell.process, PUSH))
-    late.reads(CONTENT, where=OURS._replace(traced=True))
-    late.reads(CONTENT, where=OURS._replace(traced=True)).records("exec_denied", reason=NO_YES)
+    late.reads(CONTENT, location=OURS._replace(traced=True))
+    late.reads(CONTENT, location=OURS._replace(traced=True)).records("exec_denied", reason=NO_YES)
     later = unchanged(shell, asked(shell, YES)).holds(Held.NO)
     later.records("exec_denied", reason=NO_YES, traced=True)
     shell = Shell(shell.process)
@@ -699,8 +696,9 @@ def test_a_rule_about_what_is_loaded_has_it_shown(bash: Process) -> None:
     transcript, found = asks_what_is_loaded(bash, loaded)
     assert found.loads == "LD_PRELOAD=./a.so GIT_PASSWORD=hidden"
     assert found.masked_loads == "LD_PRELOAD=./a.so 'GIT_PASSWORD=***'"
-    transcript.looks(facts(bash, PUSH._replace(loads_code=True))).reads(CONTENT)
-    transcript.yields(ReadLoaded(("git",)), reply=("LD_PRELOAD=./b.so",)).reads(CONTENT)
+    transcript.looks(facts(bash, PUSH._replace(loads_code=True)))
+    transcript.reads(CONTENT, loading=("git",), loaded=("LD_PRELOAD=./b.so",))
+    transcript.reads(CONTENT, loading=("git",))
 
 
 def test_variables_that_load_anything_are_asked_about_each_time(bash: Process) -> None:
@@ -744,8 +742,9 @@ def test_a_caller_or_file_that_is_gone_after_the_answer_fails(shell: Shell) -> N
         "exec_failed", path="/usr/bin/git", error="ENOENT", rule_name="ask-push"
     ).fails(errno.ENOENT)
     shell = Shell(shell.process)
-    unseen = not_dumpable(shell.process, "execve")
-    asked(shell, YES).looks(unseen).is_denied("execve by bash", "builtin:unreadable", UNREADABLE)
+    asked(shell, YES).looks(NOT_DUMPABLE).is_denied(
+        "execve by bash", "builtin:unreadable", UNREADABLE
+    )
 
 
 def test_the_question_names_no_file_that_is_not_there(shell: Shell) -> None:
@@ -758,25 +757,20 @@ def test_the_question_names_no_file_that_is_not_there(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "where", "note"),
+    ("path", "location", "note"),
     [
         (".../git", OURS, "the path of its file is too long to show"),
         ("/git", OURS._replace(folder=""), "the path of its directory is too long to show"),
-        (
-            "/git",
-            OURS._replace(is_covered=True),
-            "something is mounted over its directory or a parent: the path shows you another file",
-        ),
     ],
 )
 def test_a_path_that_tells_too_little_is_asked_about_each_time(
-    shell: Shell, path: str, where: Whereabouts, note: str
+    shell: Shell, path: str, location: Location, note: str
 ) -> None:
-    transcript = shell.asks_for(PUSH._replace(path=path), cwd=where.folder)
-    found = next_question(transcript, YES, CONTENT, where)
+    transcript = shell.asks_for(PUSH._replace(path=path), cwd=location.folder)
+    found = next_question(transcript, YES, CONTENT, location)
     assert (found.note, found.key) == (note, ())
-    now = facts(shell.process, PUSH._replace(path=path), cwd=where.folder)
-    transcript.looks(now).reads(CONTENT, where=where)
+    now = facts(shell.process, PUSH._replace(path=path), cwd=location.folder)
+    transcript.looks(now).reads(CONTENT, location=location)
     transcript.holds().records("exec_allowed", rule_name="ask-push")
 
 
@@ -900,7 +894,7 @@ def test_an_exec_that_would_wait_goes_on_as_the_stub(shell: Shell) -> None:
     transcript = prepares_stub(shell).holds().records("exec_waiting")
     assert transcript.payload == {"path": "/usr/bin/git", "rule_name": "ask-push"}
     transcript.yields(Replace(), reply=Restarted())
-    transcript.yields(VerifyThenContinue(WhichImage.REPLACEMENT), reply=Ran()).ends()
+    transcript.yields(VerifyThenContinue(is_replacement=True), reply=Ran()).ends()
     assert shell.process.stub_of == "bash"
 
 

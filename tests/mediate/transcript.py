@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from sigwrap.approve.questions import denial
 from sigwrap.events import Payload
-from sigwrap.exec.facts import ExecFacts, Unseen
+from sigwrap.exec.facts import Basis, ExecFacts, Location, Unseen
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import Program
@@ -30,8 +30,7 @@ from sigwrap.session.effects import (
     Logged,
     Look,
     Ran,
-    ReadContent,
-    ReadWhereabouts,
+    ReadBasis,
     Record,
     RecordRepeated,
     SignalTarget,
@@ -40,13 +39,11 @@ from sigwrap.session.effects import (
     Tell,
     Unrecorded,
     VerifyThenContinue,
-    Whereabouts,
-    WhichImage,
 )
 from sigwrap.session.lineage import Process, WouldFail
 from sigwrap.signal.facts import How, SignalFacts
 
-OURS = Whereabouts("/project", "root and folder", True)
+OURS = Location("/project", "root and folder", True)
 
 
 class Transcript:
@@ -97,11 +94,16 @@ class Transcript:
         return self
 
     def reads(
-        self, content: tuple[str, ...], *besides: str, where: Whereabouts = OURS
+        self,
+        content: tuple[str, ...],
+        *besides: str,
+        location: Location = OURS,
+        loading: tuple[str, ...] = (),
+        loaded: tuple[str, ...] | None = (),
+        environment: str = "variables",
     ) -> Transcript:
-        """What a yes stands on."""
-        self.yields(ReadWhereabouts(), reply=where)
-        return self.yields(ReadContent(besides), reply=content)
+        basis = Basis(location, content, loaded, environment)
+        return self.yields(ReadBasis(loading, besides), reply=basis)
 
     def looks(self, reply: object) -> Transcript:
         """Once it is its turn."""
@@ -112,7 +114,7 @@ class Transcript:
 
     def runs(self) -> None:
         """What was asked for, verified."""
-        self.yields(VerifyThenContinue(WhichImage.ASKED), reply=Ran()).ends()
+        self.yields(VerifyThenContinue(), reply=Ran()).ends()
 
     def goes_on(self, unrecorded: Unrecorded | None = None) -> None:
         self.yields(Continue(unrecorded)).ends()
@@ -174,9 +176,12 @@ def play(steps: Steps) -> Transcript:
     return Transcript(steps)
 
 
-def play_exec(mediator: ExecMediator, facts: ExecFacts | Unseen | WouldFail) -> Transcript:
+def play_exec(
+    mediator: ExecMediator, process: Process, facts: ExecFacts | Unseen | WouldFail
+) -> Transcript:
     """From after the first look."""
-    return play(mediator.mediate()).looks(facts)
+    syscall = facts.syscall if isinstance(facts, ExecFacts) else "execve"
+    return play(mediator.mediate(process, syscall)).looks(facts)
 
 
 def play_from(mediator: Looks, facts: object) -> Transcript:

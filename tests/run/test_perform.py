@@ -35,7 +35,6 @@ from sigwrap.session.effects import (
     Tell,
     Unrecorded,
     VerifyThenContinue,
-    WhichImage,
 )
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Outcome
@@ -270,7 +269,7 @@ def test_an_answer_that_says_why_needs_no_event(stage: Stage, reason: Unrecorded
         (SetOwner(None), None, False),
         (SetOwner(None), Unrecorded.REACHES_NOBODY, True),
         (ContinueFork(BASH), Unrecorded.NO_RULE, True),
-        (VerifyThenContinue(WhichImage.ASKED), None, False),
+        (VerifyThenContinue(), None, False),
     ],
 )
 def test_what_a_family_does_by_itself_is_held_to_the_same(
@@ -346,7 +345,7 @@ def test_a_restarted_call_is_answered_anew(stage: Stage) -> None:
         return None
 
     stage.performer.offer({VerifyThenContinue: restart})
-    happened = stage.of(record(), VerifyThenContinue(WhichImage.ASKED), Fail(3))
+    happened = stage.of(record(), VerifyThenContinue(), Fail(3))
     assert happened[1:3] == ["fail 7 513", "fail 8 3"]
 
 
@@ -424,7 +423,7 @@ def has_done(stage: Stage, work: Callable[[], object]) -> Request:
         return InWorker(work, lambda outcome: f"found {_value(outcome)}", dropped)
 
     def steps() -> Generator[Effect, Any, None]:
-        stage.happened.append((yield VerifyThenContinue(WhichImage.ASKED)))
+        stage.happened.append((yield VerifyThenContinue()))
         yield record()
         yield Continue()
 

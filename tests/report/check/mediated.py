@@ -10,7 +10,7 @@ from typing import Any
 import sigwrap
 from sigwrap.approve.questions import Answer
 from sigwrap.events import QUESTION_CHARACTERS, Event
-from sigwrap.exec.facts import ExecFacts, Unseen, not_dumpable, stalled
+from sigwrap.exec.facts import NOT_DUMPABLE, Basis, ExecFacts, Unseen, stalled
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.log.reader import Session
 from sigwrap.log.writer import SessionLog
@@ -88,7 +88,7 @@ class Mediated:
     ) -> None:
         different = {"process": self.process, "crowd": Crowd(0, 0), **different}
         found = facts(different.pop("process"), *programs, **different)
-        self._carry_out(self.execs.mediate(), found, held, says)
+        self._carry_out(self.execs.mediate(found.process, "execve"), found, held, says)
 
     def signal(self, facts: SignalFacts, *, says: bool = YES) -> None:
         self._carry_out(self.signals.mediate(), facts, effects.Held.YES, says)
@@ -98,7 +98,7 @@ class Mediated:
         self._carry_out(self.network.mediate(), facts, effects.Held.YES, says)
 
     def _carry_out(self, steps: effects.Steps, facts: Facts, held: Holding, says: bool) -> None:
-        where = OURS._replace(folder=facts.cwd) if isinstance(facts, ExecFacts) else OURS
+        location = OURS._replace(folder=facts.cwd) if isinstance(facts, ExecFacts) else OURS
         replies: dict[type[effects.Effect], Any] = {
             effects.Hold: held,
             effects.VerifyThenContinue: self.outcome,
@@ -109,10 +109,7 @@ class Mediated:
             effects.Look: facts,
             effects.TakeDigests: True,
             effects.LookUpNames: frozenset(),
-            effects.ReadWhereabouts: where,
-            effects.ReadContent: ("content",),
-            effects.ReadLoaded: (),
-            effects.ReadEnvironment: "environment",
+            effects.ReadBasis: Basis(location, ("content",)),
             effects.LookAgain: True,
             effects.Send: 0,
             effects.SetOwner: 0,
@@ -224,8 +221,8 @@ def everything(made: Mediated) -> None:
     made.run(program("ls", elsewhere=True))
     made.run(program("ls", path="/tmp/ls", shadows="/usr/bin/ls", found="./ls"))
     made.run(program("x", path=".../x"))
-    for unseen in (not_dumpable(BASH, "execve"), stalled(BASH, "execve", "so")):
-        made._carry_out(made.execs.mediate(), unseen, effects.Held.YES, YES)
+    for unseen in (NOT_DUMPABLE, stalled("so")):
+        made._carry_out(made.execs.mediate(BASH, "execve"), unseen, effects.Held.YES, YES)
     made.signal(kill(15, CHILD))
     made.signal(kill(1, CHILD), says=YES)
     made.signal(kill(1, CHILD), says=NO)

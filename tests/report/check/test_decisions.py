@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import sigwrap
 from sigwrap.events import DECISION_TYPES, Event, Payload
-from sigwrap.exec.facts import not_dumpable, stalled
+from sigwrap.exec.facts import NOT_DUMPABLE, stalled
 from sigwrap.policy.judge.network import OUT_OF_RULES
 from sigwrap.policy.judge.request import (
     PROTECTS_SIGWRAP,
@@ -43,7 +43,6 @@ from sigwrap.signal.facts import Group, How, SignalFacts
 from tests.policy.test_properties import command_rules, policy, programs
 from tests.policy.test_properties import signal_rules as rules_of
 from tests.report.check.mediated import (
-    BASH,
     CHILD,
     NO,
     RULES,
@@ -409,7 +408,7 @@ def test_a_log_from_elsewhere_may_hold_anything(rows: list[tuple[str, Payload]])
 
 def test_the_consistent_built_in_rules_are_the_mediators() -> None:
     decisions = [each for each in vars(signal_facts).values() if isinstance(each, Decision)]
-    unseen = not_dumpable(BASH, "x"), stalled(BASH, "x", "y")
+    unseen = NOT_DUMPABLE, stalled("y")
     rules = {each.rule for each in unseen} | {each.rule for each in decisions}
     others = {"builtin:traced", OUT_OF_RULES, PROTECTS_SIGWRAP.rule}
     assert rules | others == {f"builtin:{name}" for name in consistent.BUILT_IN}
