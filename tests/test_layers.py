@@ -29,7 +29,7 @@ BELOW_PURE = {"bare", "errors", "machine"}
 # The rest, from the bottom up; a part may import pure modules, those that its line names, and none
 # below that line. The session has two parts: what the other folders use, and what uses them.
 USES_THE_FOLDERS = {
-    *("run", "session", "plan", "mediation", "sandbox", "launch", "ending", "front_link"),
+    *("run", "session", "mediation", "sandbox", "launch", "ending", "front_link"),
 }
 MAY_IMPORT: dict[str, set[str]] = {
     "sigwrap": set(),  # the version

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from os.path import isdir, join
 
 from sigwrap.cli.tool_files import with_shadows
-from sigwrap.exec.commands import SystemCommands
+from sigwrap.exec.host import SystemCommands
 from sigwrap.kernel.paths import our_view
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules

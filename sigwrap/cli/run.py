@@ -100,12 +100,12 @@ def _supervise(
             note_in_time(line)
     elif settings.report is Report.AUTO and (refused := _refused(ended)):
         note_in_time(_with_report(refused, ended))
-    if settings.die_by_signal and ended.signal and onefile.can_die_of(ended.signal):
-        front.send(DiedOf(number=ended.signal))
+    if settings.die_by_signal and ended.result.signal and onefile.can_die_of(ended.result.signal):
+        front.send(DiedOf(number=ended.result.signal))
     if ended.is_held_up:
-        front.send(HeldUp(status=ended.status))
+        front.send(HeldUp(status=ended.result.exit_status))
         close_all_but(())  # readers of our pipes need not wait for our last thread
-    return ended.status
+    return ended.result.exit_status
 
 
 def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
@@ -121,11 +121,13 @@ def _wants_report(settings: RunSettings, inherited: Inherited) -> bool:
 def _end_lines(ended: Ended, *, verbose: bool) -> Iterator[str]:
     recorder = ended.recorder
     counts = recorder.actions
-    is_said = ended.status == LIMIT_REACHED or ended.reason.startswith(_SAID_BEFORE)
+    is_said = ended.result.exit_status == LIMIT_REACHED or ended.result.reason.startswith(
+        _SAID_BEFORE
+    )
     took = f"{ended.duration_s:.0f}" if ended.duration_s >= 10 else f"{ended.duration_s:.1f}"
-    parts = [f"exit {ended.status} after {took} s"]
+    parts = [f"exit {ended.result.exit_status} after {took} s"]
     if not is_said:
-        parts.append(ended.reason)
+        parts.append(ended.result.reason)
     parts += _refused(ended)
     if counts.approved:
         parts.append(f"{counts.approved} approved")

@@ -7,8 +7,8 @@ import stat
 
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import SigwrapError, UsageError
-from sigwrap.exec.commands import SystemCommands, in_a_system_folder
 from sigwrap.exec.content import MAX_HASHED_BYTES
+from sigwrap.exec.host import SystemCommands, in_a_system_folder
 from sigwrap.kernel.paths import Caller, our_view
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import CommandRequest, Program

@@ -1,5 +1,5 @@
-"""What an exec asks for: its arguments and its environment, as the caller's memory has them now;
-and its root and working directory.
+"""What an exec asks for: its arguments and its environment, as the caller's memory has them now,
+and the files that its words name along PATH.
 
 The caller can change these after sigwrap has read them. The exec stop compares them with the new
 image.
@@ -7,36 +7,33 @@ image.
 
 from __future__ import annotations
 
-import _thread
 import errno
 import os
-import select
+import stat
+import time
 from collections.abc import Mapping, Sequence
 
 from sigwrap.bare import NamedTuple
 from sigwrap.bare.digests import blake2b
 from sigwrap.calls import I386
 from sigwrap.exec.content import ExecRefused
-from sigwrap.exec.facts import UNKNOWN_LOCATION, Location
 from sigwrap.kernel import procfs
-from sigwrap.kernel.file_state import (
-    Place,
-    inode_of,
-    mount_of,
-    place_of,
-    read_mountinfo,
-)
+from sigwrap.kernel.file_state import State
 from sigwrap.kernel.memory import Memory, Unreadable
-from sigwrap.kernel.paths import AT_FDCWD, Caller, OurView, WouldBlock, lies_at, path_of
+from sigwrap.kernel.paths import AT_FDCWD, Caller, WouldBlock
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.loading import loading_variables
-from sigwrap.policy.judge.match import UNTOLD_BELOW
 
 MATCHED_BYTES = 64 * 1024
 _ENVIRONMENT_BYTES = 256 * 1024
 _MOST_VARIABLES = 4096
 _AT_EXECVE_CHECK = 0x10000
-_MOST_UNTOLD = 256
+
+DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
+_LOOK_UPS_AT_ONCE = 48  # three nested wrappers, a PATH of sixteen folders
+_LOOK_UPS = 4096
+_SECONDS = 1.0
+_TOO_LONG = "too many paths to search for the program that it wraps"
 
 Entries = tuple[tuple[str, bytes], ...]
 
@@ -206,102 +203,49 @@ def _entries(raw: Sequence[bytes]) -> Entries:
     return tuple((os.fsdecode(name), value) for name, _, value in split)
 
 
-# The root and the working directory, and whether sigwrap's own paths lead there.
-
-_CHUNK = 1 << 16
-
-
-class OurMounts:
-    """The mounts of sigwrap's own mount namespace below its root."""
-
-    def __init__(self, our_root: Place) -> None:
-        self._root_mount = our_root[3]  # not listed if the root is a directory within a mount
-        self._list_fd = procfs.open_file("/proc/self/mountinfo")
-        self._changes = select.poll()
-        self._changes.register(self._list_fd, select.POLLPRI)
-        self._lock = _thread.allocate_lock()  # a worker may look as well
-        self._ids = self._numbers()
-
-    def hold(self, fd: int) -> bool:
-        """Return whether an open file lies on one of them.
-
-        The kernel reuses ids, but a change of the list before the file was opened is noticed here.
-        """
-        mount = mount_of(fd)
-        if mount == self._root_mount:
-            return True
-        with self._lock:
-            if self._changes.poll(0):
-                self._ids = self._numbers()
-            return mount in self._ids
-
-    def _numbers(self) -> frozenset[int]:
-        os.lseek(self._list_fd, 0, os.SEEK_SET)
-        data = b""
-        while chunk := os.read(self._list_fd, _CHUNK):
-            data += chunk
-        return frozenset(each.number for each in read_mountinfo(data))
+def is_program(state: State) -> bool:
+    return stat.S_ISREG(state.mode) and bool(state.mode & 0o111)
 
 
-class Where:
-    """The root and directory of a caller, which the exec stop compares if a decision used them."""
+class Search:
+    """The search of one exec, with a limit for all its look-ups together."""
 
-    __slots__ = ("_caller", "_folder", "_mounts")
+    __slots__ = ("_asked", "_caller", "_folders", "_left", "_until_s")
 
-    def __init__(self, caller: Caller, mounts: OurMounts) -> None:
+    def __init__(self, caller: Caller, asked: Asked) -> None:
         self._caller = caller
-        self._mounts = mounts
-        self._folder: Place | None = None
+        self._asked = asked
+        self._folders: list[bytes] | None = None
+        self._left = _LOOK_UPS if caller.may_wait else _LOOK_UPS_AT_ONCE
+        self._until_s = time.monotonic() + _SECONDS
 
-    def read(self) -> Location:
-        try:
-            folder = self._caller.open_folder()
-        except OSError:  # the caller is ending, or may not be read any more
-            return UNKNOWN_LOCATION
-        try:
-            self._folder = place_of(folder)
-            path = path_of(folder)
-            is_ours = self._caller.shares_our_root and self._mounts.hold(folder)
-            # Something may be mounted over it, or over a directory above.
-            is_ours = is_ours and (not path or lies_at(path, inode_of(folder)))
-            return Location(path, f"{self._caller.root} {self._folder}", is_ours)
-        finally:
-            os.close(folder)
+    def find(self, word: bytes) -> tuple[int, State, bytes] | None:
+        """Return an O_PATH descriptor, its state and its path. Raises WouldBlock."""
+        for folder in [b""] if b"/" in word else self._path():
+            self._left -= 1
+            if self._left < 0 or time.monotonic() > self._until_s:
+                raise WouldBlock(_TOO_LONG)
+            path = os.path.join(folder, word)
+            try:
+                fd = self._caller.open(path)
+            except OSError:
+                continue
+            state = self._caller.state_of(fd)
+            if is_program(state):
+                return fd, state, path
+            os.close(fd)
+        return None
 
-    def holds(self, pid: int) -> bool:
-        """Return at the exec stop whether the directory is the same."""
-        return self._folder is None or place_of(b"/proc/%d/cwd" % pid) == self._folder
+    def _path(self) -> list[bytes]:
+        if self._folders is None:
+            path = self._asked.variable(b"PATH", may_wait=self._caller.may_wait)
+            self._folders = (DEFAULT_PATH if path is None else path).split(b":")
+        return self._folders
 
 
 def cwd_of(tid: int) -> str:
+    """Return the working directory; "" if it cannot be read, or is longer than the kernel tells."""
     try:
         return procfs.link(f"/proc/{tid}/cwd")
     except OSError:
         return ""
-
-
-def folder_of(tid: int, pid: int, view: OurView) -> str:
-    """Return the working directory; "" if it can't be read without waiting.
-
-    The kernel returns no path longer than a page. Then it is the path of a directory above, with
-    UNTOLD_BELOW for each one below that.
-    """
-    if told := cwd_of(tid):
-        return told
-    try:
-        caller = Caller(tid, pid, view)
-        folder = caller.open_folder()
-    except OSError:
-        return ""
-    try:
-        for untold in range(_MOST_UNTOLD):
-            if told := path_of(folder):
-                return told + UNTOLD_BELOW * untold
-            above = caller.open_part(folder, b"..")
-            os.close(folder)
-            folder = above
-    except (OSError, WouldBlock):
-        pass
-    finally:
-        os.close(folder)
-    return ""

@@ -13,8 +13,7 @@ import stat
 from collections.abc import Callable, Sequence
 
 from sigwrap.exec import content
-from sigwrap.exec.asked import Asked, Environment, Given, Where
-from sigwrap.exec.commands import HostView, Search, is_the_systems
+from sigwrap.exec.asked import Asked, Environment, Given, Search
 from sigwrap.exec.content import (
     HASHED_AT_ONCE_BYTES,
     MAX_INTERPRETERS,
@@ -24,6 +23,7 @@ from sigwrap.exec.content import (
     interpreter_argv,
     shebang,
 )
+from sigwrap.exec.host import HostView, Where, is_the_systems
 from sigwrap.kernel.file_state import Inode, Place, State
 from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, WouldBlock, path_of
 from sigwrap.policy.judge.request import AskedFact, Fact, Program
@@ -297,8 +297,7 @@ class Executable:
         self.programs = (*here, *later)
 
     def _originals(self, state: State, program: Program) -> list[Program]:
-        may_wait = self._caller.may_wait
-        return self._ours.named_files.originals(state, program, may_wait=may_wait)
+        return self._ours.named_files.originals(state, program)
 
     def _loader(self, fd: int, state: State, argv: list[bytes]) -> list[Program]:
         """Return the loader that an ELF file names, if it is not the C library's: that one runs."""

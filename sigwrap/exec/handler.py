@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable, Sequence
 
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.exec.asked import Asked, Environment, folder_of, only_asks
-from sigwrap.exec.commands import HostView
+from sigwrap.exec.asked import Asked, Environment, cwd_of, only_asks
 from sigwrap.exec.content import ExecRefused
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import NOT_DUMPABLE, UNMAPPED, Basis, ExecFacts, Unseen, stalled
+from sigwrap.exec.host import HostView
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.exec.replacements import Replacements
 from sigwrap.exec.traced import HeldTracer, TracedExecs
@@ -245,7 +245,7 @@ class Execs:
             process,
             request.syscall,
             os.fsdecode(asked.path),
-            folder_of(request.tid, process.pid, self.ours.view),
+            cwd_of(request.tid),
             asked.truncated,
             executable.programs,
             executable.here,

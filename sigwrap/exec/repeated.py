@@ -15,7 +15,6 @@ import time
 from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple
 from sigwrap.events import Payload
 from sigwrap.exec import compiled
-from sigwrap.exec.commands import in_a_system_folder, is_the_systems
 from sigwrap.exec.compiled import (
     BROKEN,
     HELD,
@@ -29,6 +28,7 @@ from sigwrap.exec.compiled import (
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts, exit_payload, nearest_that_ran
 from sigwrap.exec.handler import ExecHoldings
+from sigwrap.exec.host import in_a_system_folder, is_the_systems
 from sigwrap.exec.verify import Tracee
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import Place, State
@@ -133,7 +133,7 @@ class RepeatedExecs:
         return Served(
             *compiled.native.serve(
                 loop.poll.fileno(),
-                loop.ends.fileno(),
+                self._processes.ends.fileno(),
                 self._processes.by_pid,
                 self._remembered,
                 self._plain,
@@ -190,7 +190,7 @@ class RepeatedExecs:
         self._recorder.repeated += len(served.hits)
         self._take_hits(served.hits)
         for pidfd in served.ended:
-            self._loop.on_end(pidfd)
+            self._processes.on_end(pidfd)
         self._session.children.on_waited(served.waited)
         if served.held is not None:
             self._hold(served, HeldExec(*served.held))

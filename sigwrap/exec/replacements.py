@@ -11,8 +11,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.exec.asked import Asked, Given
-from sigwrap.exec.commands import DEFAULT_PATH
+from sigwrap.exec.asked import DEFAULT_PATH, Asked, Given
 from sigwrap.exec.content import ExecRefused, command_line
 from sigwrap.exec.executable import Executable
 from sigwrap.kernel import procfs, signals

@@ -1,6 +1,6 @@
 """A session: its facts, its parts, the turns of its loop.
 
-run         a session from its id to its sealed log
+run         a session from its settings to its sealed log
 session     facts, services and parts of a session; runs its loop
 mediation   passes each notification to its family's handler
 effects     pure: what mediators yield, and the replies that they get
@@ -11,10 +11,9 @@ processes   the processes of the tree, and the exec whose turn it is
 recorder    writes the log for all parts of a run: repeated events as counts, its size limit
 run_end     pure: every reason to end a run, and the steps that follow
 ending      carries those steps out; handles wait(2): stops, and the ends of processes
-plan        the parts that a run needs, from its settings and its policy; agents
 settings    the options of a run
 sandbox     what the kernel enforces, and what it leaves open here
-launch      from fork to the command's first exec; what this machine lacks
+launch      from fork to the command's first exec; what this machine lacks; agents
 loop        descriptors and deadlines of one thread, and workers for what may block
 front_link  the supervisor's end of the channel to the front process; Ctrl+Z and fg
 diagnosis   the session's state, and a copy of its log

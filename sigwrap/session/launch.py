@@ -1,4 +1,4 @@
-"""Start the command's process, up to its first exec, and find what this machine lacks for a run.
+"""Start the command's process, up to its first exec; what this machine lacks for a run; agents.
 
 The child enters the filter and hands the listener over. It then makes one mediated call to check
 that the supervisor answers, and waits for permission to exec. The exec is mediated like any other,
@@ -16,18 +16,27 @@ from collections.abc import Callable
 
 from sigwrap.bare import NamedTuple, NoReturn, signal, socket
 from sigwrap.calls import Under
-from sigwrap.errors import DOCTOR, NOT_EXECUTABLE, KernelError, NoInterception, SessionError
+from sigwrap.errors import (
+    DOCTOR,
+    NOT_EXECUTABLE,
+    NOT_FOUND,
+    KernelError,
+    NoInterception,
+    SessionError,
+)
 from sigwrap.events import LEFT_TO_ANOTHER
-from sigwrap.kernel import landlock, libc, paths, seccomp
+from sigwrap.kernel import landlock, libc, paths, procfs, seccomp
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import take_descriptor
 from sigwrap.kernel.file_state import note_first_devices
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.machine import Capability
+from sigwrap.policy.presets import PRESETS
 from sigwrap.session.sandbox import FileSandbox, Sandbox
 from sigwrap.session.settings import Nested, RunSettings
 from sigwrap.start import own_files
-from sigwrap.start.command import Inherited, exec_command
+from sigwrap.start.command import CommandError, Inherited, exec_command, find_program
+from sigwrap.text import masked, printable, shell_words, shortened
 
 _HANDSHAKE_TIMEOUT_S = 10.0
 _LONGEST_MESSAGE = 4096
@@ -255,3 +264,67 @@ def capabilities_of(launched: Launch, sandbox: Sandbox) -> list[str]:
 def is_of_the_machine(denial: str) -> bool:
     """Return whether a denial of the command's own process shows a limit of the machine."""
     return any(rule in denial for rule in _OF_THE_MACHINE)
+
+
+# Agents that have a preset (policies/presets), started with or without it.
+
+_DAEMON_CHARACTERS = 60
+
+
+class Agent:
+    def __init__(self, name: str, *, by_preset: bool) -> None:
+        self._preset = PRESETS[name]
+        self._by_preset = by_preset
+
+    def find(self, command: str, inherited: Inherited) -> tuple[bytes, Inherited]:
+        """Return the program and what it inherits."""
+        preset = self._preset
+        if self._by_preset:
+            added = {os.fsencode(name): os.fsencode(value) for name, value in preset.environment}
+            inherited = inherited._replace(environment={**added, **inherited.environment})
+        try:
+            return find_program(command, inherited.environment), inherited
+        except CommandError as missing:
+            if missing.status != NOT_FOUND:
+                raise
+            hint = f"to install it: {preset.install}"
+            raise CommandError(missing.message, missing.status, hint) from missing
+
+    def warn_of_sandbox(self, command: tuple[str, ...], policy: str, tell: Tell) -> None:
+        """Tell about the agent's own sandbox, under a policy with file rules."""
+        preset = self._preset
+        without = " ".join(preset.without_sandbox[:1])
+        if self._by_preset and without and without in " ".join(command):
+            tell(f"{preset.name}'s own sandbox is off: the file rules of {policy} protect files")
+        elif preset.makes_sandbox(command):
+            tell(
+                f"the file_rules of {policy} forbid mounts, so {preset.program} cannot make its "
+                f"own sandbox, and commands in it fail (start without it: sigwrap {preset.name})"
+            )
+
+    def daemons_outside(self, tell: Tell) -> list[str]:
+        """Warn of each daemon of the agent that runs as the same user, and return them for the
+        log."""
+        preset, found = self._preset, []
+        for pid in sorted(procfs.all_pids()) if preset.daemons else ():
+            try:
+                is_of_same_user = procfs.file_status(f"/proc/{pid}").st_uid == os.geteuid()
+            except OSError:
+                continue  # it has ended
+            argv = preset.as_daemon(procfs.arguments(pid)) if is_of_same_user else ()
+            if not argv:
+                continue
+            found.append(f"{pid} {' '.join(masked(argv))}")
+            shown = printable(shortened(shell_words(argv), _DAEMON_CHARACTERS))
+            said = f"{shown} (PID {pid}) runs outside this session"
+            if self._by_preset:  # which keeps the agent from using the daemon
+                tell(
+                    f"{said}: sigwrap keeps {preset.program} from using it, but does not judge "
+                    f"other work handed to it (stop it: {preset.stop})"
+                )
+            else:
+                tell(
+                    f"{said}; sigwrap does not judge work handed to it (stop it: {preset.stop}; "
+                    f"or run sigwrap {preset.name}, which does not use it)"
+                )
+        return found

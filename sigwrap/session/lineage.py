@@ -13,7 +13,6 @@ Types = frozenset[TargetType]
 Image = tuple[int, ...]  # addresses of code, stack and heap; empty if it cannot be read
 File = tuple[int, ...]  # its inode, device and mount
 
-_RELATIONS_KEPT = 32
 _IMAGES_KEPT = 10_000  # about 6 MB
 _HAS_RUN = ("",)
 _WORDS_KEPT, _WORD_CHARACTERS = 16, 200
@@ -44,6 +43,7 @@ class Process:
         comm: str,
     ) -> None:
         self.pid = pid
+        self.pidfd = -1  # while sigwrap would see its end
         self.start_time = start_time
         self.parent = parent  # None for the command, and for an orphan whose parent was never seen
         self.ppid = ppid
@@ -56,8 +56,6 @@ class Process:
         self.execs = 0
         self.pid_namespace = ""  # looked up with its first signal
         self.family = ProgramFamily()
-        # The types of recent signal targets, and the families they depend on.
-        self.relations: dict[Process, tuple[tuple[ProgramFamily | None, ...], Types]] = {}
         self.image: Image = ()  # as last seen; an exec changes it
         self.has_ended = False
         self.known_children = 0  # living children that sigwrap has seen
@@ -90,7 +88,6 @@ class Process:
         self.comm, self.comm_is_current = self.last_name, True
         if self.argv:
             self.argv = _HAS_RUN
-        self.relations.clear()
         self.has_ended = True
         while self.parent is not None and self.parent.has_ended and self.parent.parent is not None:
             self.parent = self.parent.parent
@@ -214,16 +211,6 @@ def _deeper(one: Process, other: Process | None) -> Process:
 
 def types_inside(sender: Process, target: Process, command: Process | None) -> Types:
     """Return the types of a target in the tree. Parents never change, families do at an exec."""
-    families = (sender.family, target.family, None if command is None else command.family)
-    known = sender.relations.get(target)
-    if known is None or known[0] != families:
-        if len(sender.relations) >= _RELATIONS_KEPT:
-            sender.relations.clear()
-        known = sender.relations[target] = families, _types_inside(sender, target, command)
-    return known[1]
-
-
-def _types_inside(sender: Process, target: Process, command: Process | None) -> Types:
     if target is sender:
         return _SELF
     found = [TargetType.SESSION]

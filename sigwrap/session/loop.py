@@ -28,9 +28,6 @@ class Loop:
     def __init__(self) -> None:
         self.poll = select.epoll()
         self._handlers: dict[int, Handler] = {}
-        self.ends = select.epoll()  # processes' pidfds, which may be asked for by themselves
-        self._end_handlers: dict[int, tuple[Callable[..., None], tuple[Any, ...]]] = {}
-        self.watch(self.ends.fileno(), self._take_ends)
         self._last_fd = -1
         self._deadlines: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = itertools.count()
@@ -54,30 +51,6 @@ class Loop:
             self.poll.unregister(fd)
         if fd == self._last_fd:
             self._last_fd = -1
-
-    def watch_end(self, pidfd: int, call: Callable[..., None], *words: Any) -> None:
-        """Call at the end of a process. Raises OSError like `watch`."""
-        self.ends.register(pidfd, select.EPOLLIN | select.EPOLLET)
-        self._end_handlers[pidfd] = call, words
-
-    def watches_end(self, pidfd: int, call: Callable[..., None], *words: Any) -> None:
-        """Call at the end of a process that the extension has put into `ends`."""
-        self._end_handlers[pidfd] = call, words
-
-    def unwatch_end(self, pidfd: int) -> None:
-        """Forget it, before it is closed."""
-        if self._end_handlers.pop(pidfd, None) is not None:
-            self.ends.unregister(pidfd)
-
-    def on_end(self, pidfd: int) -> None:
-        if pidfd in self._end_handlers:
-            call, words = self._end_handlers[pidfd]
-            call(*words)
-
-    def _take_ends(self, _happened: int) -> None:
-        while ended := self.ends.poll(0, _MAX_EVENTS):
-            for pidfd, _ in ended:
-                self.on_end(pidfd)
 
     @property
     def next_deadline_s(self) -> float | None:

@@ -5,9 +5,9 @@ If a process appears after its parent has ended, its image tells which process f
 filter could report each fork, but that breaks programs: a signal cancels a notification that has
 not been received yet, and a shell without SA_RESTART for SIGCHLD gets EINTR from fork.)
 
-The loop's epoll set has a pidfd for each process. So sigwrap sees its end before the kernel reuses
-its pid, and an entry under a pid is that process. If descriptors run short (some are reserved for
-short use), sigwrap checks an entry by its start time instead, and does not see its end.
+An epoll set has a pidfd for each process. So sigwrap sees its end before the kernel reuses its pid,
+and an entry under a pid is that process. If descriptors run short (some are reserved for short
+use), sigwrap checks an entry by its start time instead, and does not see its end.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import select
 
 from sigwrap.bare import TYPE_CHECKING, deque
 from sigwrap.exec.compiled import SeenProcess
@@ -30,17 +31,19 @@ if TYPE_CHECKING:
 
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _RESERVED = 128
+_ENDS_AT_ONCE = 4096
 
 
 class Processes:
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._loop = session.loop
         self._supervisor = os.getpid()
+        self.ends = select.epoll()  # of pidfds; the extension looks at it as well
+        session.loop.watch(self.ends.fileno(), self._take_ends)
+        self._by_pidfd: dict[int, Process] = {}
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.first_left_to_others = limit - min(_RESERVED, limit // 3)
         self.by_pid: dict[int, Process] = {}
-        self._unwatched: set[int] = set()
         self._reaped: dict[int, int] = {}
         self._images = Images()
         self._unseen: set[Process] = set()  # that made an exec which was not verified
@@ -69,14 +72,15 @@ class Processes:
 
     def holds(self, pid: int) -> bool:
         """Return whether the process is known, and sigwrap would see its end."""
-        return pid in self.by_pid and pid not in self._unwatched
+        process = self.by_pid.get(pid)
+        return process is not None and process.pidfd >= 0
 
     def of_pid(self, pid: int, *, image: Image = ()) -> Process | None:
         """Return the process. `image` replaces its image if it is about to end and has none."""
         process = self.by_pid.get(pid)
         if process is None:
             return self._adopt(pid, image)
-        if pid in self._unwatched:
+        if process.pidfd < 0:
             found = procfs.stat(pid)
             if found is None or found.start_time != process.start_time:
                 self._forget(process)
@@ -98,7 +102,7 @@ class Processes:
         process = self.by_pid.get(pid)
         if process is None:
             return
-        if pid not in self._unwatched:
+        if process.pidfd >= 0:
             self._reaped[pid] = status
         elif process is self.command:  # the kernel has not reused its pid before now
             self._forget(process)
@@ -107,7 +111,7 @@ class Processes:
     @property
     def are_all_told_of(self) -> bool:
         """Return whether every process has an end watch and a known image."""
-        return not self._unwatched and not self._unseen
+        return len(self._by_pidfd) == len(self.by_pid) and not self._unseen
 
     def came_up(self, found: SeenProcess, parent: Process | None) -> Process:
         """Add a process that the extension has seen since its fork. Its exec comes next."""
@@ -124,10 +128,9 @@ class Processes:
             process.family = parent.family
         if found.has_ended:
             return process
-        if found.pidfd < 0:
-            self._unwatched.add(found.pid)
-        else:
-            self._loop.watches_end(found.pidfd, self._ended, found.pidfd, process)
+        if found.pidfd >= 0:  # the extension has put it into `ends`
+            process.pidfd = found.pidfd
+            self._by_pidfd[found.pidfd] = process
         self.by_pid[found.pid] = process
         if parent is not None:
             parent.known_children += 1
@@ -171,21 +174,22 @@ class Processes:
             if pidfd >= 0:
                 os.close(pidfd)
             return None
-        if pidfd < 0 or not self._watch(pidfd, process):
-            self._unwatched.add(pid)
+        if pidfd >= 0:
+            self._watch(pidfd, process)
         self.by_pid[pid] = process
         if process.parent is not None:
             process.parent.known_children += 1
         self._images.note(process, process.image)
         return process
 
-    def _watch(self, pidfd: int, process: Process) -> bool:
+    def _watch(self, pidfd: int, process: Process) -> None:
         try:
-            self._loop.watch_end(pidfd, self._ended, pidfd, process)
-        except OSError:
+            self.ends.register(pidfd, select.EPOLLIN | select.EPOLLET)
+        except OSError:  # the user's watches are used up
             os.close(pidfd)
-            return False
-        return True
+            return
+        process.pidfd = pidfd
+        self._by_pidfd[pidfd] = process
 
     def _place(self, pid: int, *, image: Image = (), ended_too: bool = False) -> Process | None:
         found = procfs.stat(pid)
@@ -252,7 +256,16 @@ class Processes:
                 self._images.loaded(process, image)
         self._unseen.clear()  # only once: an image may never become readable
 
-    def _ended(self, pidfd: int, process: Process) -> None:
+    def _take_ends(self, _happened: int) -> None:
+        while ended := self.ends.poll(0, _ENDS_AT_ONCE):
+            for pidfd, _ in ended:
+                self.on_end(pidfd)
+
+    def on_end(self, pidfd: int) -> None:
+        """Handle the end of a process whose pidfd is ready."""
+        process = self._by_pidfd.pop(pidfd, None)
+        if process is None:
+            return
         status = self._reaped.pop(process.pid, None)
         if status is None:
             status = exit_status_by_pidfd(pidfd)
@@ -264,8 +277,9 @@ class Processes:
                     status = exit_status_of_child(pidfd) or 0
             else:  # it has been reaped since the first look
                 status = exit_status_by_pidfd(pidfd)
-        self._loop.unwatch_end(pidfd)
+        self.ends.unregister(pidfd)
         os.close(pidfd)
+        process.pidfd = -1
         self._forget(process)
         self._session.process_ended(process, status)
 
@@ -274,7 +288,6 @@ class Processes:
             del self.by_pid[process.pid]
             if process.parent is not None:
                 process.parent.known_children -= 1
-        self._unwatched.discard(process.pid)
         self._unseen.discard(process)
         process.ended()
 

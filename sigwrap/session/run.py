@@ -1,4 +1,4 @@
-"""Run a session, from its id to its sealed log."""
+"""Run a session, from its settings to its sealed log."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import time
 
 import sigwrap
 from sigwrap import errors
+from sigwrap.agent.watches import DriftWatch
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.errors import NoInterception, StoreError
+from sigwrap.control import killswitch
+from sigwrap.errors import NoInterception, StoreError, UsageError
 from sigwrap.events import Payload
 from sigwrap.exec.asked import cwd_of
 from sigwrap.files.tree import make_missing, remove_unused
@@ -19,11 +21,16 @@ from sigwrap.kernel.descriptors import release_inherited
 from sigwrap.kernel.peer import SUPERVISOR_NAME
 from sigwrap.kernel.terminals import OwnLines
 from sigwrap.log.codec import key_from_environment
+from sigwrap.log.folder import default_store
 from sigwrap.log.writer import SessionLog
+from sigwrap.policy.judge.engine import Engine
+from sigwrap.policy.judge.environment import KILLSWITCH_URL
 from sigwrap.policy.judge.recorded import JUDGEMENT
 from sigwrap.policy.judge.rules import DEFAULT_LOG_SIZE_BYTES
+from sigwrap.policy.language.document import policy_texts
 from sigwrap.session.launch import (
     NOT_TRACED,
+    Agent,
     Tell,
     agreed_to_run_without,
     capabilities_of,
@@ -31,20 +38,21 @@ from sigwrap.session.launch import (
     launch,
     outer_session,
 )
-from sigwrap.session.plan import Plan, plan_of
 from sigwrap.session.recorder import Recorder
-from sigwrap.session.run_end import RunEnd
+from sigwrap.session.run_end import Result, RunEnd
 from sigwrap.session.sandbox import plan_sandbox
-from sigwrap.session.session import Facts, Session
-from sigwrap.session.settings import AGENTS, RunSettings
-from sigwrap.start import own_code, own_files
+from sigwrap.session.session import Facts, Plan, Session
+from sigwrap.session.settings import AGENTS, DEFAULT_JOIN_IDLE_S, RunSettings
+from sigwrap.start import onefile, own_code, own_files
 from sigwrap.start.command import HostEnvironment, Inherited, find_program
+from sigwrap.start.policy_files import host_variables, load_profile, load_with_sources
 from sigwrap.text import first_of, masked, masked_text
 
 if TYPE_CHECKING:
+    from sigwrap.control.remote_switch import RemoteSwitch
     from sigwrap.control.usage import Usage
-    from sigwrap.session.plan import Agent
-
+    from sigwrap.join.joins import Joins
+    from sigwrap.network.handler import Network
 
 _CHANGES_SHOWN = 20
 
@@ -53,9 +61,7 @@ class Ended(NamedTuple):
     """The result of a session."""
 
     session_id: str
-    status: int
-    signal: int  # by which the run ended, 0 for none
-    reason: str
+    result: Result
     duration_s: float
     recorder: Recorder
     is_held_up: bool  # this process cannot end
@@ -73,7 +79,7 @@ def run_session(
     _become_supervisor()
     program, inherited, agent = _command(settings, inherited)
     daemons = [] if agent is None else agent.daemons_outside(tell)
-    plan = plan_of(settings, inherited.environment, tell=tell)
+    plan = _plan(settings, inherited.environment, tell=tell)
     policy, joins = plan.engine.policy, plan.joins
     if joins is not None:
         tell = joins.tell
@@ -151,10 +157,12 @@ def _supervise(
     session.watchers.send_what_is_due()
     is_sealed = _seal(recorder, ended, duration_s, tell)
     _tell_why(ended, facts.plan, program, tell)
-    status, number = (ended.exit_status, ended.signal) if is_sealed else (errors.REFUSED, 0)
+    result = ended.result()
+    if not is_sealed:
+        result = Result(errors.REFUSED, 0, result.reason)
     if joins is not None:
-        joins.end(status)
-    return Ended(session_id, status, number, ended.reason, duration_s, recorder, session.is_held_up)
+        joins.end(result.exit_status)
+    return Ended(session_id, result, duration_s, recorder, session.is_held_up)
 
 
 def _become_supervisor() -> None:
@@ -171,11 +179,81 @@ def _command(settings: RunSettings, inherited: Inherited) -> tuple[bytes, Inheri
     name = settings.preset or settings.command[0].rpartition("/")[2]
     if name not in AGENTS:
         return find_program(settings.command[0], inherited.environment), inherited, None
-    from sigwrap.session import plan
-
-    agent = plan.Agent(name, by_preset=bool(settings.preset))
+    agent = Agent(name, by_preset=bool(settings.preset))
     program, inherited = agent.find(settings.command[0], inherited)
     return program, inherited, agent
+
+
+def _plan(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell) -> Plan:
+    """Plan the run. Errors in its settings and its policy appear here, before anything starts.
+
+    Modules that few runs need are imported here, because the supervisor imports nothing later.
+    """
+    if settings.join_idle_s != DEFAULT_JOIN_IDLE_S and not settings.join_name:
+        raise UsageError("--join-idle, but no session to join", "name it: --join-name NAME")
+    remote_switch = _remote_switch(settings, environment)
+    as_text = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+    store = settings.store or default_store(as_text)
+    # This process already has the supervisors' name and blocks the kill switch's signal. So if the
+    # switch is turned on after this look, `sigwrap killswitch on` finds it.
+    stores = killswitch.stores(store, as_text)
+    without = killswitch.refuse_if_on(stores, settings.store)
+    for each in without:
+        tell(each)
+    variables = host_variables(settings.root)
+    policy, sources = load_with_sources(settings.policy, variables=variables)
+    engine = Engine(policy)
+    profile = None
+    if settings.profile:
+        profile = DriftWatch(load_profile(settings.profile, variables=variables))
+    joins: Joins | None = None
+    if settings.join_name:
+        from sigwrap.join import joins as joined
+
+        joins = joined.Joins(settings, tell)
+    usage: type[Usage] | None = None
+    if policy.limits.cpu_time_s or policy.limits.memory_bytes:
+        from sigwrap.control import usage as usage_module
+
+        usage = usage_module.Usage
+    network: type[Network] | None = None
+    if engine.network.must_mediate:
+        from sigwrap.network import handler as network_module
+
+        network = network_module.Network
+    if policy.has_patterns:
+        own_code.read_patterns_engine()
+    onefile.release_unpacked(for_stubs=policy.has_recordings)
+    return Plan(
+        store=store,
+        stores=stores,
+        engine=engine,
+        policy_texts=policy_texts(sources, variables),
+        profile=profile,
+        without=without,
+        remote_switch=remote_switch,
+        joins=joins,
+        usage=usage,
+        network=network,
+    )
+
+
+def _remote_switch(settings: RunSettings, environment: dict[bytes, bytes]) -> RemoteSwitch | None:
+    by_variable = os.fsdecode(environment.get(KILLSWITCH_URL.encode(), b""))
+    url = settings.killswitch_url or by_variable
+    if not url:
+        if settings.killswitch_fail_closed:
+            raise UsageError(
+                "--killswitch-fail-closed, but there is no kill switch to poll",
+                "name it: --killswitch-url URL, or $SIGWRAP_KILLSWITCH_URL",
+            )
+        return None
+    from sigwrap.control.remote_switch import RemoteSwitch
+
+    where = "--killswitch-url" if settings.killswitch_url else f"${KILLSWITCH_URL}"
+    return RemoteSwitch(
+        url, where, environment=environment, fail_closed=settings.killswitch_fail_closed
+    )
 
 
 def _forget(environment: HostEnvironment, outer_pid: int) -> int:
@@ -277,12 +355,13 @@ def _note_changes(recorder: Recorder, tell: Tell) -> None:
 def _seal(recorder: Recorder, ended: RunEnd, duration_s: float, tell: Tell) -> bool:
     """End the log; return False if it has no end, or is not where it belongs."""
     recorder.look()
+    result = ended.result()
     has_end = recorder.record(
         "session_ended",
         os.getpid(),
         {
-            "exit_status": ended.exit_status,
-            "reason": ended.reason,
+            "exit_status": result.exit_status,
+            "reason": result.reason,
             "duration_ns": int(duration_s * 1e9),
             "counts": dict(recorder.counts),
             "denied": recorder.actions.denied,
@@ -308,7 +387,7 @@ def _tell_why(ended: RunEnd, plan: Plan, program: bytes, tell: Tell) -> None:
         else:
             tell(f"killed by the kill switch{why} (sigwrap killswitch status)")
     elif ended.reached_limit is not None:
-        tell(f"a limit ended the command: {ended.reason}")
+        tell(f"a limit ended the command: {ended.result().reason}")
     elif ended.not_executed is not None and not ended.not_executed.was_told:
         tell(f"{os.fsdecode(program)}: {ended.not_executed.why}")
     elif ended.not_executed is not None and is_of_the_machine(ended.not_executed.why):

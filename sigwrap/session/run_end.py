@@ -159,6 +159,14 @@ class Do(Enum):
 Step = RecordLimit | SignalBudget | RecordEscalation | RecordKillSwitch | StopAsking | Wait | Do
 
 
+class Result(NamedTuple):
+    """The result of a run for sigwrap's caller and its user."""
+
+    exit_status: int
+    signal: int  # that ended the run; 0 if the status says something else
+    reason: str
+
+
 class RunEnd:
     def __init__(self, *, grace_s: float) -> None:
         self._grace_s = grace_s
@@ -268,56 +276,36 @@ class RunEnd:
         self._state = _State.KILLING
         return (Do.KILL_TREE,)
 
-    # Results
-
-    @property
-    def exit_status(self) -> int:
-        if self.switched_off is not None:
-            return errors.REFUSED
-        if self.reached_limit is not None:
-            return errors.LIMIT_REACHED
-        if self._terminated is not None:
-            for_budget = self._terminated.is_for_budget
-            return errors.LIMIT_REACHED if for_budget else errors.INTERRUPTED
-        if self._interrupted_by:
-            return errors.INTERRUPTED
-        if self.not_executed is not None:
-            is_missing = self.not_executed.errno == errno.ENOENT
-            return errors.NOT_FOUND if is_missing else errors.NOT_EXECUTABLE
-        if self._ended is None:
-            return errors.REFUSED
-        if self._is_killed and self._ended.signal is None:  # it ended just before the kill
-            return errors.from_signal(signal.SIGKILL)
-        if self._ended.signal is not None:
-            return errors.from_signal(self._ended.signal)
-        return self._ended.exit_code or 0
-
-    @property
-    def signal(self) -> int:
-        """Return the signal that ended the run, or 0 if the status says something else."""
-        if self.reached_limit is not None or self.switched_off is not None:
-            return 0
-        if self._terminated is not None:
-            return 0 if self._terminated.is_for_budget else signal.SIGTERM
-        if self._interrupted_by:
-            return self._interrupted_by
-        return 0 if self._ended is None else self._ended.signal or 0
-
-    @property
-    def reason(self) -> str:
+    def result(self) -> Result:
         if self.switched_off is not None:
             why = f": {self.switched_off.reason}" if self.switched_off.reason else ""
-            return f"killed by the kill switch{why}"
+            return Result(errors.REFUSED, 0, f"killed by the kill switch{why}")
+        result = self._result()
         if self._killed_because:
-            return f"killed: {self._killed_because}"
+            return result._replace(reason=f"killed: {self._killed_because}")
+        return result
+
+    def _result(self) -> Result:
         if self.reached_limit is not None:
-            return self.reached_limit.why
+            return Result(errors.LIMIT_REACHED, 0, self.reached_limit.why)
         if self._terminated is not None:
-            return self._terminated.why
+            why = self._terminated.why
+            if self._terminated.is_for_budget:
+                return Result(errors.LIMIT_REACHED, 0, why)
+            return Result(errors.INTERRUPTED, signal.SIGTERM, why)
         if self._interrupted_by:
-            return "interrupted"
+            return Result(errors.INTERRUPTED, self._interrupted_by, "interrupted")
+        code, killer = (None, None) if self._ended is None else self._ended
         if self.not_executed is not None:
-            return f"{errors.COMMAND_NOT_RUN}: {self.not_executed.why}"
-        if self._ended is not None and self._ended.signal is not None:
-            return f"the command died of {signal_name(self._ended.signal)}"
-        return errors.COMMAND_ENDED
+            is_missing = self.not_executed.errno == errno.ENOENT
+            status = errors.NOT_FOUND if is_missing else errors.NOT_EXECUTABLE
+            why = f"{errors.COMMAND_NOT_RUN}: {self.not_executed.why}"
+            return Result(status, killer or 0, why)
+        if self._ended is None:
+            return Result(errors.REFUSED, 0, errors.COMMAND_ENDED)
+        if killer is not None:
+            why = f"the command died of {signal_name(killer)}"
+            return Result(errors.from_signal(killer), killer, why)
+        # It may have ended by itself just before the kill.
+        status = errors.from_signal(signal.SIGKILL) if self._is_killed else code or 0
+        return Result(status, 0, errors.COMMAND_ENDED)

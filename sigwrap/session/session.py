@@ -32,7 +32,6 @@ from sigwrap.session.launch import Launch
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Loop, WorkerPool
 from sigwrap.session.mediation import Mediation
-from sigwrap.session.plan import Plan
 from sigwrap.session.processes import ExecTurns, Processes
 from sigwrap.session.recorder import Recorder
 from sigwrap.session.run_end import CommandNotExecuted, LimitReached, RunEnd
@@ -41,9 +40,30 @@ from sigwrap.session.settings import RunSettings, is_unattended
 from sigwrap.start.command import HostEnvironment
 
 if TYPE_CHECKING:  # imported at the start, where a run has one
+    from sigwrap.agent.watches import DriftWatch
+    from sigwrap.control.remote_switch import RemoteSwitch
     from sigwrap.control.usage import Usage
+    from sigwrap.join.joins import Joins
+    from sigwrap.network.handler import Network
+    from sigwrap.policy.judge.engine import Engine
 
 _IDLE_S = 0.05
+
+
+class Plan(NamedTuple):
+    """The parts that a run needs, from its settings and its policy."""
+
+    store: str
+    stores: tuple[str, ...]  # that can hold an effective kill switch
+    engine: Engine
+    policy_texts: Payload
+    profile: DriftWatch | None
+    without: list[str]  # missing protection
+    # None if the run has none
+    remote_switch: RemoteSwitch | None
+    joins: Joins | None
+    usage: type[Usage] | None
+    network: type[Network] | None
 
 
 class Facts(NamedTuple):

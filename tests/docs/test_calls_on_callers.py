@@ -69,8 +69,7 @@ OPENED_BY_SIGWRAP = "a file that it opens, by a worker if a program serves it"
 PROC = "/proc, or its own pipes and pidfds"
 OWN = {
     "kernel/process.py": "itself, /proc, and its own pidfds",
-    "exec/asked.py": PROC,
-    "exec/commands.py": OPENED_BY_SIGWRAP,
+    "exec/host.py": OPENED_BY_SIGWRAP,
     "exec/content.py": OPENED_BY_SIGWRAP,
     "exec/verify.py": OPENED_BY_SIGWRAP,
     "exec/replacements.py": "a file in memory of its own",

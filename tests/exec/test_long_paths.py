@@ -110,7 +110,7 @@ def test_what_a_rule_keeps_is_not_reached_by_relative_words(
     assert (kept / "x").exists()
     for event in as_user.sealed_events("exec_denied"):
         assert event.payload["rule_name"] in ("keep-rm", "keep-mv")
-        assert event.payload["cwd"].startswith(f"{as_user.folder}/ddd")
+        assert event.payload["cwd"] == ""
 
 
 def test_a_link_there_with_an_allowed_name_allows_nothing(

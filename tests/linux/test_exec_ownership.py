@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.exec import commands
-from sigwrap.exec.commands import is_the_systems
+from sigwrap.exec import host
+from sigwrap.exec.host import is_the_systems
 
 
 def judged(called: str) -> bool:
@@ -23,9 +23,9 @@ def judged(called: str) -> bool:
 
 @pytest.fixture
 def no_folders_known() -> Iterator[None]:
-    commands._known_folders.clear()
+    host._known_folders.clear()
     yield
-    commands._known_folders.clear()
+    host._known_folders.clear()
 
 
 def test_the_systems_files_and_links_are() -> None:
@@ -57,16 +57,16 @@ def test_what_others_may_change_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_folders_known: None
 ) -> None:
     """Neither the folder's own mode nor that of one above it may let others in."""
-    monkeypatch.setattr(commands, "may_be_the_systems", lambda path: True)
+    monkeypatch.setattr(host, "may_be_the_systems", lambda path: True)
     tmp_path.chmod(0o777)
     (tmp_path / "tool").touch(0o755)
     assert not judged(str(tmp_path / "tool"))  # below a folder that everybody writes to
 
 
 def test_not_all_folders_are_kept(monkeypatch: pytest.MonkeyPatch, no_folders_known: None) -> None:
-    monkeypatch.setattr(commands, "_KEPT", 2)
+    monkeypatch.setattr(host, "_KEPT", 2)
     fd = os.open("/usr/bin/env", os.O_PATH)
     for folder in ("/usr/a", "/usr/b", "/usr/c"):
         assert not is_the_systems(fd, f"{folder}/x", "/usr/bin/env")
-        assert len(commands._known_folders) <= 2
+        assert len(host._known_folders) <= 2
     os.close(fd)

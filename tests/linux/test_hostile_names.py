@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sigwrap.exec.asked import OurMounts
+from sigwrap.exec.host import OurMounts
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import read_mountinfo
 from sigwrap.kernel.paths import our_view

@@ -68,7 +68,7 @@ class Run:
         was_over = self.end.is_over
         self.on(NoProcessLeft())
         assert (was_over, self.end.is_over) == (False, True)
-        assert (self.end.exit_status, self.end.reason) == (status, reason)
+        assert self.end.result()[::2] == (status, reason)
 
 
 @pytest.fixture
@@ -105,11 +105,11 @@ def test_an_interrupt_sets_the_status_unless_it_was_commands_own(run: Run) -> No
     run.on(Interrupted(2), *ASKS_NO_MORE).on(ENDED, *CLEARING).is_over(130, "interrupted")
     run = Run()
     run.on(ENDED, *CLEARING).on(NoProcessLeft()).on(Interrupted(2))
-    assert (run.end.exit_status, run.end.reason) == (130, "interrupted")
+    assert run.end.result()[::2] == (130, "interrupted")
     run = Run()
     run.on(Interrupted(2), *ASKS_NO_MORE).on(Withdrawn(), Do.ASK_AGAIN, Do.FREEZE_AGAIN)
     run.on(ENDED, *CLEARING).is_over(3, "the command ended")
-    assert run.end.signal == 0
+    assert run.end.result().signal == 0
     run = Run()
     run.on(Interrupted(2), *ASKS_NO_MORE).on(OUT_OF_TIME, *ENDING).on(Withdrawn())
 
@@ -118,14 +118,14 @@ def test_the_signal_of_a_run_is_that_which_interrupted_it_or_which_command_died_
     run: Run,
 ) -> None:
     run.on(Interrupted(15), *ASKS_NO_MORE).on(KILLED, *CLEARING)
-    assert run.end.signal == 15
+    assert run.end.result().signal == 15
     run = Run()
-    assert run.end.signal == 0
+    assert run.end.result().signal == 0
     run.on(KILLED, *CLEARING)
-    assert run.end.signal == 9
+    assert run.end.result().signal == 9
     run = Run()
     run.on(OUT_OF_TIME, *ENDING).on(KILLED, *CLEARING)
-    assert run.end.signal == 0
+    assert run.end.result().signal == 0
 
 
 def test_a_second_interrupt_and_the_death_of_the_front_process_kill_the_tree(run: Run) -> None:
@@ -185,12 +185,12 @@ def test_so_it_is_with_a_limit_that_is_known_before_it_is_told(run: Run) -> None
 @pytest.mark.parametrize("happening", [ENDED, OUT_OF_TIME, SECOND, GraceOver(), NoProcessLeft()])
 def test_nothing_is_done_after_the_end(run: Run, happening: Happening) -> None:
     run.on(ENDED, *CLEARING).on(NoProcessLeft()).on(happening)
-    assert run.end.exit_status == 3
+    assert run.end.result().exit_status == 3
 
 
 def test_the_kill_switch_kills_at_once_and_refuses(run: Run) -> None:
     run.on(SWITCHED, *SWITCHING).on(KILLED)
-    assert run.end.signal == 0
+    assert run.end.result().signal == 0
     run.is_over(125, "killed by the kill switch: a drill")
     run = Run()
     again = SwitchedOff("another", "somebody else", 8)
@@ -216,15 +216,15 @@ def test_an_agent_signal_ends_command_with_its_grace(
 ) -> None:
     run.on(demanded, *TERMINATING).on(demanded).on(ENDED, *CLEARING)
     run.is_over(status, demanded.why)
-    assert run.end.signal == (15 if status == 130 else 0)
+    assert run.end.result().signal == (15 if status == 130 else 0)
 
 
 def test_who_is_killed_and_ends_by_itself_first_was_killed_all_the_same() -> None:
     run = RunEnd(grace_s=10.0)
     tuple(run.on(KillDemanded("agent signal SIGPOLICY from rule never of p")))
     tuple(run.on(CommandEnded(0, None)))
-    assert run.exit_status == 137
+    assert run.result().exit_status == 137
     over = RunEnd(grace_s=10.0)
     tuple(over.on(CommandEnded(0, None)))
     tuple(over.on(KillDemanded("the front process died")))
-    assert over.exit_status == 0
+    assert over.result().exit_status == 0

@@ -58,13 +58,13 @@ def test_a_process_that_can_t_be_watched_is_known_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Full:
-        def watch_end(self, *_: object) -> None:
+        def register(self, *_: object) -> None:
             raise OSError(errno.ENOSPC, "no watches left")
 
     held = os.open("/", os.O_RDONLY)
     table = place(monkeypatch, {COMMAND: SUPERVISOR, COMMAND + 1: COMMAND})
     monkeypatch.setattr(os, "pidfd_open", lambda _pid: os.dup(held))
-    monkeypatch.setattr(table, "_loop", Full())
+    monkeypatch.setattr(table, "ends", Full())
     before = len(os.listdir("/proc/self/fd"))
     found = table.of_thread(COMMAND + 1)
     assert found is not None and found.depth == 1

@@ -169,7 +169,6 @@ def _compiled(pattern: str) -> Any:
 
 # Paths in the arguments of a command, by text alone: no file is opened.
 
-UNTOLD_BELOW = "//..."  # in the path of a folder: one more part with an unknown name
 MAX_CHARACTERS = 4096  # PATH_MAX
 
 _GLOB_TAIL = re.compile(r"(?:[.]?\[[^/]*\]\*?|[.]?[*?]+|\{[.,*]+\})")
@@ -227,8 +226,7 @@ def parts_of(folder: str) -> list[str]:
     """Split a folder into parts; the first is empty, as in any absolute path."""
     if not folder:
         return [UNTOLD]
-    told = posixpath.normpath(folder.partition(UNTOLD_BELOW)[0] or "/")
-    return ["", *filter(None, told.split("/")), *[UNTOLD] * folder.count(UNTOLD_BELOW)]
+    return ["", *filter(None, posixpath.normpath(folder).split("/"))]
 
 
 def _paths_in(argument: str) -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""Commands: the file that a word names along PATH, whether a program is the system's own, which
-system command it shadows, and which file that a rule names it is.
+"""What sigwrap itself sees of the machine, to compare with what a caller shows it: its mounts, the
+system's commands, which of them a program shadows, and the files that rules name.
 
 A shell, `env` or execvp(3) that searches PATH keeps in argv[0] the word that it was given, which
 has no slash, and execs a path whose folder is one of PATH. So a program whose argv[0] has a slash,
@@ -13,26 +13,44 @@ path must have an older one, and a folder of the user's PATH must still be the s
 
 from __future__ import annotations
 
+import _thread
 import os
+import select
 import stat
 import time
 from collections.abc import Mapping
 
 from sigwrap.bare import NamedTuple
-from sigwrap.exec.asked import Asked, OurMounts
+from sigwrap.exec.asked import is_program
 from sigwrap.exec.content import USUAL_LOADERS
-from sigwrap.kernel.file_state import Inode, State, magic_of
-from sigwrap.kernel.paths import SERVED, Caller, OurView, WouldBlock, open_known, our_view, path_of
+from sigwrap.exec.facts import UNKNOWN_LOCATION, Location
+from sigwrap.kernel import procfs
+from sigwrap.kernel.file_state import (
+    Inode,
+    Place,
+    State,
+    inode_of,
+    magic_of,
+    mount_of,
+    place_of,
+    read_mountinfo,
+)
+from sigwrap.kernel.paths import (
+    SERVED,
+    Caller,
+    OurView,
+    WouldBlock,
+    lies_at,
+    open_known,
+    our_view,
+    path_of,
+)
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS, may_be_the_systems
 from sigwrap.policy.judge.wrappers import MULTICALL
 
-DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
-_LOOK_UPS_AT_ONCE = 48  # three nested wrappers, a PATH of sixteen folders
-_LOOK_UPS = 4096
-_SECONDS = 1.0
-_TOO_LONG = "too many paths to search for the program that it wraps"
+_CHUNK = 1 << 16
 _MOST_LINKS = 40
 _CLOCK_REALTIME_COARSE = 5  # the clock of change times
 # File systems where each change of a file sets its change time: ext, XFS, btrfs, F2FS, ZFS,
@@ -49,40 +67,80 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _known_folders: dict[str, tuple[bool, float]] = {}  # and when that was seen
 
 
-class Search:
-    """The search of one exec, with a limit for all its look-ups together."""
+class HostView:
+    """The files, mounts and commands that sigwrap itself sees, for all execs of a session."""
 
-    __slots__ = ("_asked", "_caller", "_folders", "_left", "_until_s")
+    __slots__ = ("commands", "mounts", "named_files", "variables", "view")
 
-    def __init__(self, caller: Caller, asked: Asked) -> None:
+    def __init__(self, variables: Mapping[str, bytes], named: Named, path: bytes = b"") -> None:
+        """`variables`: the user's own, all of which the session was given. `path`: the PATH."""
+        self.variables = variables
+        self.view = our_view()
+        self.mounts = OurMounts(self.view.root)
+        self.commands = SystemCommands(self.view, os.fsdecode(path))
+        self.named_files = NamedFiles(named, os.fsdecode(path))
+
+
+class OurMounts:
+    """The mounts of sigwrap's own mount namespace below its root."""
+
+    def __init__(self, our_root: Place) -> None:
+        self._root_mount = our_root[3]  # not listed if the root is a directory within a mount
+        self._list_fd = procfs.open_file("/proc/self/mountinfo")
+        self._changes = select.poll()
+        self._changes.register(self._list_fd, select.POLLPRI)
+        self._lock = _thread.allocate_lock()  # a worker may look as well
+        self._ids = self._numbers()
+
+    def hold(self, fd: int) -> bool:
+        """Return whether an open file lies on one of them.
+
+        The kernel reuses ids, but a change of the list before the file was opened is noticed here.
+        """
+        mount = mount_of(fd)
+        if mount == self._root_mount:
+            return True
+        with self._lock:
+            if self._changes.poll(0):
+                self._ids = self._numbers()
+            return mount in self._ids
+
+    def _numbers(self) -> frozenset[int]:
+        os.lseek(self._list_fd, 0, os.SEEK_SET)
+        data = b""
+        while chunk := os.read(self._list_fd, _CHUNK):
+            data += chunk
+        return frozenset(each.number for each in read_mountinfo(data))
+
+
+class Where:
+    """The root and directory of a caller, which the exec stop compares if a decision used them."""
+
+    __slots__ = ("_caller", "_folder", "_mounts")
+
+    def __init__(self, caller: Caller, mounts: OurMounts) -> None:
         self._caller = caller
-        self._asked = asked
-        self._folders: list[bytes] | None = None
-        self._left = _LOOK_UPS if caller.may_wait else _LOOK_UPS_AT_ONCE
-        self._until_s = time.monotonic() + _SECONDS
+        self._mounts = mounts
+        self._folder: Place | None = None
 
-    def find(self, word: bytes) -> tuple[int, State, bytes] | None:
-        """Return an O_PATH descriptor, its state and its path. Raises WouldBlock."""
-        for folder in [b""] if b"/" in word else self._path():
-            self._left -= 1
-            if self._left < 0 or time.monotonic() > self._until_s:
-                raise WouldBlock(_TOO_LONG)
-            path = os.path.join(folder, word)
-            try:
-                fd = self._caller.open(path)
-            except OSError:
-                continue
-            state = self._caller.state_of(fd)
-            if _is_program(state):
-                return fd, state, path
-            os.close(fd)
-        return None
+    def read(self) -> Location:
+        try:
+            folder = self._caller.open_folder()
+        except OSError:  # the caller is ending, or may not be read any more
+            return UNKNOWN_LOCATION
+        try:
+            self._folder = place_of(folder)
+            path = path_of(folder)
+            is_ours = self._caller.shares_our_root and self._mounts.hold(folder)
+            # Something may be mounted over it, or over a directory above.
+            is_ours = is_ours and (not path or lies_at(path, inode_of(folder)))
+            return Location(path, f"{self._caller.root} {self._folder}", is_ours)
+        finally:
+            os.close(folder)
 
-    def _path(self) -> list[bytes]:
-        if self._folders is None:
-            path = self._asked.variable(b"PATH", may_wait=self._caller.may_wait)
-            self._folders = (DEFAULT_PATH if path is None else path).split(b":")
-        return self._folders
+    def holds(self, pid: int) -> bool:
+        """Return at the exec stop whether the directory is the same."""
+        return self._folder is None or place_of(b"/proc/%d/cwd" % pid) == self._folder
 
 
 def is_the_systems(fd: int, called: str, path: str) -> bool:
@@ -239,13 +297,9 @@ def _system_commands(name: str, us: Caller) -> dict[str, Inode]:
             state = _state_at(path, us)
         except OSError:
             continue
-        if _is_program(state) and in_a_system_folder(path):
+        if is_program(state) and in_a_system_folder(path):
             found[path] = state.inode
     return found
-
-
-def _is_program(state: State) -> bool:
-    return stat.S_ISREG(state.mode) and bool(state.mode & 0o111)
 
 
 def _state_at(path: str, us: Caller) -> State:
@@ -289,43 +343,35 @@ def _is_in_the_systems(
     return in_a_system_folder(path)
 
 
-# The files that rules name, as sigwrap itself finds them, whatever a caller shows it.
-
-_SETTLED_S = 1  # a file that changed so shortly before the run may have changed in it
-
-
 class _Original(NamedTuple):
     path: str
     names: frozenset[str]
 
 
-class _Folder(NamedTuple):
-    inode: Inode
-    mount: int
-
-
 class NamedFiles:
-    def __init__(self, named: Named, search_path: str, view: OurView) -> None:
+    """The files that rules name, as sigwrap itself finds them, whatever a caller shows it."""
+
+    def __init__(self, named: Named, search_path: str) -> None:
         """Look through the folders of `search_path` and the system's, once."""
-        self._view = view
-        self._since_s = int(time.time()) - _SETTLED_S
         self._originals: dict[Inode, _Original] = {}
-        self._folders: dict[str, _Folder | None] = {}
-        us = _ourselves(view, may_wait=True)
         for folder in dict.fromkeys((*search_path.split(":"), *COMMAND_FOLDERS)):
-            if folder.startswith("/"):
-                self._look_through(folder, named, us)
+            real = os.path.realpath(folder)
+            try:
+                names = os.listdir(real) if folder.startswith("/") else []
+            except OSError:
+                continue
+            for name in {*named.among(names), *MULTICALL.intersection(names)}:
+                self._add(f"{real}/{name}", name)
         for path in filter(os.path.exists, (*named.paths, *map(os.fsdecode, USUAL_LOADERS))):
             self._add(os.path.realpath(path), path.rpartition("/")[2])
 
-    def originals(self, state: State, program: Program, *, may_wait: bool) -> list[Program]:
-        """Return as what else `program` counts, whose file has this state. Raises WouldBlock."""
+    def originals(self, state: State, program: Program) -> list[Program]:
+        """Return as what else `program` counts, whose file has this state: under another name, by
+        a rename or a hard link, it is the same program."""
         if self.is_original(state, program.path):
             return []
         original = self._originals[state.inode]
-        folder, _, basename = program.path.rpartition("/")
-        if self._is_called(basename, folder, state.inode, may_wait=may_wait):
-            return []
+        basename = program.path.rpartition("/")[2]
         names = {basename} if basename in original.names else original.names
         return [
             Program(original.path, name, program.argv, program.sha256, counts_by_name=True)
@@ -336,51 +382,6 @@ class NamedFiles:
         """Return whether no rule names the file, or it is at the path where it was found."""
         original = self._originals.get(state.inode)
         return original is None or path == original.path
-
-    def _is_called(self, name: str, first: str, inode: Inode, *, may_wait: bool) -> bool:
-        """Return whether the file has had this name in one of the folders since before the run."""
-        us = _ourselves(self._view, may_wait=may_wait)
-        return any(
-            self._has(us, folder, name, inode)
-            for folder in sorted(self._folders, key=lambda folder: folder != first)
-        )
-
-    def _has(self, us: Caller, folder: str, name: str, inode: Inode) -> bool:
-        """Return whether the folder holds the file, below what is mounted over either.
-
-        A link or a rename changes the file, so it is not older than the run.
-        """
-        fds: list[int] = []
-        try:
-            fds.append(us.open(os.fsencode(folder)))
-            identity = _identity_of(us, fds[0])
-            fds.append(us.open_part(fds[0], os.fsencode(name)))
-            found = us.state_of(fds[1])
-        except OSError:
-            return False
-        finally:
-            for fd in fds:
-                os.close(fd)
-        is_older = found.changed[0] < self._since_s
-        is_there = identity == self._folders[folder] and found.mount == identity.mount
-        return is_older and is_there and found.inode == inode
-
-    def _look_through(self, folder: str, named: Named, us: Caller) -> None:
-        real = os.path.realpath(folder)
-        if real in self._folders:
-            return
-        self._folders[real] = None
-        try:
-            names = os.listdir(real)
-            fd = us.open(os.fsencode(real))
-        except OSError:
-            return
-        try:
-            self._folders[real] = _identity_of(us, fd)
-        finally:
-            os.close(fd)
-        for name in {*named.among(names), *MULTICALL.intersection(names)}:
-            self._add(f"{real}/{name}", name)
 
     def _add(self, called: str, name: str) -> None:
         path = called
@@ -403,25 +404,3 @@ class NamedFiles:
         if known is not None:
             path, names = known.path, names | known.names
         self._originals[inode] = _Original(path, frozenset(names))
-
-
-def _identity_of(us: Caller, fd: int) -> _Folder:
-    state = us.known_state(fd)
-    return _Folder(state.inode, state.mount)
-
-
-# Sigwrap's own view, to compare with a caller's.
-
-
-class HostView:
-    """The files, mounts and commands that sigwrap itself sees, for all execs of a session."""
-
-    __slots__ = ("commands", "mounts", "named_files", "variables", "view")
-
-    def __init__(self, variables: Mapping[str, bytes], named: Named, path: bytes = b"") -> None:
-        """`variables`: the user's own, all of which the session was given. `path`: the PATH."""
-        self.variables = variables
-        self.view = our_view()
-        self.mounts = OurMounts(self.view.root)
-        self.commands = SystemCommands(self.view, os.fsdecode(path))
-        self.named_files = NamedFiles(named, os.fsdecode(path), self.view)
