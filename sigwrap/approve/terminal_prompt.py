@@ -21,7 +21,7 @@ makes way and passes them on. Input from before the request, and a line within a
 answer: the user cannot have read the request.
 
 Not a boundary: the command can paint anything on its terminal, also a request like ours. But it
-cannot answer one: the supervisor does not ask where the session could type (approve/approvers.py),
+cannot answer one: the supervisor does not ask where the session could type (approve/typists.py),
 and an approval needs a code that the session cannot read (Answers in approve/wording.py).
 """
 
@@ -161,7 +161,7 @@ class TerminalPrompt:
 
     def _ask_or_make_way(self) -> None:
         if self.not_here:
-            self._approvals.approvers.search_again_if_due()
+            self._approvals.typists.search_again_if_due()
         if self.not_here:
             self._name_the_command()
             return

@@ -244,7 +244,7 @@ class Network:
                 self._servers.note(looked)
             elif looked.asked.syscall == "connect":
                 pid, uid = call.listener(looked.held)
-                self._approvals.approvers.session_connected_to(pid)
+                self._approvals.typists.session_connected_to(pid)
                 return self._servers.outside(looked, pid, uid)
         return None
 

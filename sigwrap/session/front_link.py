@@ -102,7 +102,7 @@ class FrontLink:
                     self._go()
                     self._go = None
             case NotifyFailed():
-                self._session.approvals.approvers.notify_failed()
+                self._session.approvals.notify_failed()
             case NothingMore():
                 self._is_drained = True
             case _:
