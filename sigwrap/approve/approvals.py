@@ -20,8 +20,6 @@ from sigwrap.approve.questions import (
     Question,
     QuestionQueue,
     Settled,
-    TooLate,
-    Unknown,
     Verdict,
 )
 from sigwrap.approve.terminal_prompt import TerminalPrompt, ring
@@ -317,11 +315,11 @@ class Approvals:
 
     def _answer(
         self, approval_id: str, verdict: Verdict, *, by: str, message: str
-    ) -> tuple[Settled, ...] | TooLate | Unknown:
+    ) -> tuple[Settled, ...]:
         """Return what was settled; an approval that cannot be recorded is a denial."""
         now_s = time.monotonic()
         found = self._queue.answer(approval_id, verdict, by=by, message=message, now_s=now_s)
-        return found if isinstance(found, TooLate | Unknown) else self._settle(found)
+        return self._settle(found)
 
     def _refuse(self, ids: list[str], why: str, reason: str = "nobody") -> None:
         """Deny requests without an approver."""
@@ -444,21 +442,19 @@ class Approvals:
         self._has_answered = True
         by = f"uid {peer.uid}, pid {peer.pid}"
         found = self._answer(approval_id, verdict, by=by, message=message)
-        match found:
-            case Unknown():
-                return self._no_such(approval_id)
-            case TooLate(how=how):
-                return refusal("late", f"too late: {approval_id} was {how}")
-            case _:
-                first = found[0]
-                return {
-                    "ok": True,
-                    "granted": first.answer.granted,
-                    "always": first.always,
-                    "message": first.answer.message,
-                    "what": beginning(first.question.what, LISTED_CHARACTERS),
-                    "settled": [settled.id for settled in found],
-                }
+        if not found:
+            how = self._queue.how_settled(approval_id)
+            late = refusal("late", f"too late: {approval_id} was {how}")
+            return late if how else self._no_such(approval_id)
+        first = found[0]
+        return {
+            "ok": True,
+            "granted": first.answer.granted,
+            "always": first.always,
+            "message": first.answer.message,
+            "what": beginning(first.question.what, LISTED_CHARACTERS),
+            "settled": [settled.id for settled in found],
+        }
 
 
 def _new_id() -> str:

@@ -78,16 +78,6 @@ class Settled(NamedTuple):
     remembered: bool = False  # an earlier approval decided
 
 
-class TooLate(NamedTuple):
-    """The request was settled before; `how` names the answer and its author."""
-
-    how: str
-
-
-class Unknown(NamedTuple):
-    """The request never existed."""
-
-
 _Attempt = tuple[int, int, tuple[str, ...]]  # pid, number of execs so far, key
 
 
@@ -172,12 +162,12 @@ class QuestionQueue:
 
     def answer(
         self, approval_id: str, verdict: Verdict, *, by: str, message: str, now_s: float
-    ) -> tuple[Settled, ...] | TooLate | Unknown:
-        """Settle a request; ALWAYS settles all with the same key."""
+    ) -> tuple[Settled, ...]:
+        """Settle a request; ALWAYS settles all with the same key. Returns nothing if the request is
+        not open."""
         request = self._open.get(approval_id)
         if request is None:
-            how = self._settled.get(approval_id)
-            return Unknown() if how is None else TooLate(how=how)
+            return ()
         match verdict:
             case Verdict.NO:
                 return (self._refuse(request, by, message, "denied", now_s),)
@@ -192,6 +182,10 @@ class QuestionQueue:
                 same.sort(key=lambda each: each is not request)  # the named one first
                 granted = (self._grant(each, by, always=True, now_s=now_s) for each in same)
                 return tuple(each._replace(remembered=each.id != approval_id) for each in granted)
+
+    def how_settled(self, approval_id: str) -> str:
+        """Return the answer to a settled request, and its author; empty if there is none."""
+        return self._settled.get(approval_id, "")
 
     def forget_always(self, question: Question) -> None:
         self._always.pop(question.key, None)

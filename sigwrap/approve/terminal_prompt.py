@@ -22,7 +22,7 @@ answer: the user cannot have read the request.
 
 Not a boundary: the command can paint anything on its terminal, also a request like ours. But it
 cannot answer one: the supervisor does not ask where the session could type (approve/typists.py),
-and an approval needs a code that the session cannot read (Answers in approve/wording.py).
+and an approval needs a code that the session cannot read (TypedAnswers in approve/wording.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,13 @@ import time
 from collections.abc import Sequence
 
 from sigwrap.approve.questions import OpenRequest, Verdict
-from sigwrap.approve.wording import MOST_WRONG, Answers, is_without_code, lines_of, visible_text
+from sigwrap.approve.wording import (
+    MOST_WRONG,
+    TypedAnswers,
+    is_without_code,
+    lines_of,
+    visible_text,
+)
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.front.terminal import PromptModes, local_modes
 from sigwrap.kernel import procfs, terminals
@@ -79,7 +85,7 @@ class TerminalPrompt:
         self._named: set[str] = set()
         self._shown = ""
         self._shown_at_s = 0.0
-        self._answers = Answers(or_always=False)
+        self._answers = TypedAnswers(or_always=False)
         self._wrong = 0  # lines since the last yes
         self._taken: _Taken | None = None
         self._not_before_s = 0.0
@@ -246,7 +252,7 @@ class TerminalPrompt:
         if self._forget_what_was_typed():
             text = f"\r\nsigwrap: ignored what you typed before the request was shown\r\n{text}"
         self._shown_at_s = time.monotonic()
-        self._answers = Answers(or_always=bool(self._queue[self._shown].question.key))
+        self._answers = TypedAnswers(or_always=bool(self._queue[self._shown].question.key))
         if not self._say(f"{visible_text(os.environ)}{text}  {self._answers.shown}"):
             self._make_way()
 

@@ -39,7 +39,7 @@ class Typist(NamedTuple):
     why: str
 
 
-class Found(NamedTuple):
+class TypistSearch(NamedTuple):
     typist: Typist | None  # None if only the user can type
     # The policy denies their sockets to the session; a connection to one would make it a typist.
     # If there are any, another search may find another typist, or none.
@@ -54,7 +54,7 @@ class Typists:
     def __init__(self, session: Session, prompt: TerminalPrompt) -> None:
         self._session = session
         self._prompt = prompt
-        self._found: Found | None = None  # None before the first search
+        self._found: TypistSearch | None = None  # None before the first search
         self._search_again_s = 0.0
 
     def found(self) -> Typist | None:
@@ -87,7 +87,7 @@ class Typists:
         """Stop asking on the terminal if `pid` is the multiplexer that drives it."""
         if self._found is not None and pid in self._found.multiplexers:
             why = f"the session has connected to {procfs.comm(pid)} and may type here"
-            self._found = Found(Typist(pid, why))
+            self._found = TypistSearch(Typist(pid, why))
             self._prompt.ask_elsewhere(why)
 
     def type_for(self, peer: Peer) -> bool:
@@ -132,7 +132,7 @@ class _Holders:
         return self._of_terminal.get(os.minor(terminal), [])
 
 
-def find_typist(*, in_domain: bool, keeps: Callable[[Sequence[str]], bool]) -> Found:
+def find_typist(*, in_domain: bool, keeps: Callable[[Sequence[str]], bool]) -> TypistSearch:
     """Find a program that can type on the terminal for the session.
 
     `in_domain`: the session is in a Landlock domain. `keeps`: the policy keeps the session from
@@ -155,26 +155,26 @@ def find_typist(*, in_domain: bool, keeps: Callable[[Sequence[str]], bool]) -> F
                 program = name.partition(":")[0]
                 is_kept = program in _MULTIPLEXERS and keeps(_listening_sockets(pid))
                 if objection := _objection(pid, name, in_domain, is_kept=is_kept):
-                    return Found(Typist(pid, objection))
+                    return TypistSearch(Typist(pid, objection))
                 if is_kept:
                     multiplexers.add(pid)
                     variables.discard(_MULTIPLEXERS[program])
                     clients, are_all = _clients_of(pid, holders)
                     connected = Typist(pid, f"the session may be connected to {program}")
                     if any(map(_may_be_inside, clients)):
-                        return Found(connected)
+                        return TypistSearch(connected)
                     doubted = doubted if are_all else connected
                     terminals += map(procfs.controlling_terminal, clients)
                 elif name in _RELAYS:
                     terminals.append(procfs.controlling_terminal(pid))
     except _TooMany:
         why = "too many open descriptors to find the program that drives this terminal"
-        return Found(Typist(0, why))
+        return TypistSearch(Typist(0, why))
     for variable in sorted(variables):
         if os.environ.get(variable):
             why = f"${variable} is set, so a process in the session may type on this terminal"
-            return Found(Typist(0, why))
-    return Found(doubted, frozenset(multiplexers))
+            return TypistSearch(Typist(0, why))
+    return TypistSearch(doubted, frozenset(multiplexers))
 
 
 def _objection(pid: int, name: str, in_domain: bool, *, is_kept: bool) -> str:

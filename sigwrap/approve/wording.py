@@ -230,7 +230,7 @@ def _payload(approval_id: str, question: Question) -> Payload:
 # The answers on the terminal
 
 
-class Answers:
+class TypedAnswers:
     """The lines that answer the request that is shown now.
 
     A session can have bytes typed: a terminal answers reports, and the line discipline edits those

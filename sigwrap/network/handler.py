@@ -56,11 +56,14 @@ _CAPABILITIES = struct.Struct("=6I")
 _CAPSET_HEADER = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
 
 
+_NOTHING_FOUND = SocketFacts(SocketCall(""), would_fail(errno.EPERM))
+
+
 class _Held(NoHoldings):
     """The socket of a request, and the progress of its call."""
 
     def __init__(self, close: Callable[[int], None]) -> None:
-        self.looked = SocketFacts(SocketCall(""), would_fail(errno.EPERM))
+        self.looked = _NOTHING_FOUND
         self._close = close
         self.is_in_use = False  # a worker or the loop makes a call on it
         self.is_over = False
@@ -108,7 +111,7 @@ class _Held(NoHoldings):
             looked.let_go(self._close)
 
 
-class Network:
+class SocketCalls:
     """The handler of calls on sockets."""
 
     def __init__(self, session: Session, mediation: Mediation) -> None:
@@ -150,7 +153,7 @@ class Network:
         request.holdings.looked = looked
         refresh_comm(request.process)
         aim = looked.aim
-        if isinstance(aim, Endpoint) and aim.address:
+        if self._rules.names and isinstance(aim, Endpoint) and aim.address:
             aim = aim._replace(names=self._names.of(aim.address))
         return NetworkFacts(request.process, request.syscall, aim)
 

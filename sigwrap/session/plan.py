@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sigwrap.control.remote_switch import RemoteSwitch
     from sigwrap.control.usage_limits import Usage
     from sigwrap.join.joins import Joins
-    from sigwrap.network.handler import Network
+    from sigwrap.network.handler import SocketCalls
 
 
 class Plan(NamedTuple):
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     remote_switch: RemoteSwitch | None
     joins: Joins | None
     usage: type[Usage] | None
-    network: type[Network] | None
+    network: type[SocketCalls] | None
 
 
 def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell) -> Plan:
@@ -76,11 +76,11 @@ def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tel
         from sigwrap.control import usage_limits as usage_module
 
         usage = usage_module.Usage
-    network: type[Network] | None = None
+    network: type[SocketCalls] | None = None
     if engine.network.must_mediate:
         from sigwrap.network import handler as network_module
 
-        network = network_module.Network
+        network = network_module.SocketCalls
     own_code.read_what_is_used_later(needs_patterns=policy.has_patterns)
     onefile.release_unpacked(for_stubs=policy.has_recordings)
     return Plan(

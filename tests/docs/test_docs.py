@@ -42,7 +42,7 @@ def test_the_page_shows_an_approval_request_as_the_terminal_does(
     )
     request = OpenRequest(id="7f3a10", question=question, asked_at_s=0, deadline_s=300)
     lines = wording.lines_of(request, wording.SessionHints("agent-default"), 0)
-    answers = wording.Answers(or_always=True)
+    answers = wording.TypedAnswers(or_always=True)
     shown = "\n".join([*lines, f"  {answers.shown.rstrip()}"])
     assert f"```text\n{shown}\n```" in APPROVALS
     taken = {f"y {once}": Verdict.ONCE, f"a {always}": Verdict.ALWAYS, "n": Verdict.NO}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sigwrap.approve.questions import Answer, Question, QuestionQueue, TooLate, Unknown, Verdict
+from sigwrap.approve.questions import Answer, Question, QuestionQueue, Verdict
 
 
 def question(what: str = "git push", key: str = "git push") -> Question:
@@ -79,7 +79,8 @@ def test_an_answer_after_the_timeout_is_told_so() -> None:
     subject.ask(question(), 5.0)
     assert settle(subject.expire(9.9)) == []
     assert settle(subject.expire(10.0)) == [("r1", False, "expired")]
-    assert say(subject, "r1", Verdict.ONCE, now_s=11.0) == TooLate(how="expired by sigwrap")
+    assert say(subject, "r1", Verdict.ONCE, now_s=11.0) == ()
+    assert subject.how_settled("r1") == "expired by sigwrap"
     assert settle(subject.expire(15.0)) == [("r2", False, "expired")]
 
 
@@ -87,8 +88,10 @@ def test_an_answer_that_comes_too_late_or_to_nothing_is_told_so() -> None:
     subject = queue()
     subject.ask(question(), 0.0)
     say(subject, "r1", Verdict.NO)
-    assert say(subject, "r1", Verdict.ONCE) == TooLate(how="denied by ann")
-    assert say(queue(), "r9", Verdict.ONCE) == Unknown()
+    assert say(subject, "r1", Verdict.ONCE) == ()
+    assert subject.how_settled("r1") == "denied by ann"
+    assert say(subject, "r9", Verdict.ONCE) == ()
+    assert subject.how_settled("r9") == ""
 
 
 def test_a_request_is_withdrawn_once_and_where_nobody_can_be_asked_the_answer_is_no() -> None:
@@ -120,8 +123,7 @@ def test_what_is_remembered_of_settled_requests_is_bounded() -> None:
     subject = queue()
     for _ in range(3_000):
         say(subject, subject.ask(question(), 0.0).id, Verdict.NO)
-    assert say(subject, "r2000", Verdict.ONCE) == Unknown()
-    assert isinstance(say(subject, "r2001", Verdict.ONCE), TooLate)
+    assert (subject.how_settled("r2000"), subject.how_settled("r2001")) == ("", "denied by ann")
 
 
 def test_an_approval_for_the_next_attempt_is_for_that_process_once_and_in_time() -> None:
