@@ -79,7 +79,7 @@ class Approvals:
             self._notify_by = ""
         self.store = os.path.dirname(os.path.dirname(os.path.abspath(recorder.log.path)))
         self.hints = SessionHints(session.policy.name, store_option(self.store, os.environ))
-        self._queue = QuestionQueue(timeout_s=self._timeout_s, new_id=_new_id)
+        self._queue = QuestionQueue(self._timeout_s)
         self._waiting: dict[str, OnAnswer] = {}
         self._stopped = ""  # why no request is granted now
         self._has_timer = False
@@ -101,7 +101,7 @@ class Approvals:
         this returns."""
         self.typists.search_again_if_due()
         now_s = time.monotonic()
-        request = self._queue.ask(question, now_s)
+        request = self._queue.ask(self._new_id(), question, now_s)
         self._waiting[request.id] = on_answer
         channels = self._channels()
         if not self._record_asked(request, channels):
@@ -146,12 +146,17 @@ class Approvals:
         if kept is None:
             if not question.key or not self._queue.keeps_more():
                 return _DRAWS
-            kept = self._queue.ask(question, now_s, for_next=True)
+            kept = self._queue.ask(self._new_id(), question, now_s, for_next=True)
             if not self._record_asked(kept, channels):
                 self._refuse([kept.id], _NOT_RECORDED)
                 return _DRAWS
             self._await_answer(kept)
         return f"{_DRAWS}; {self.hints.command('approve', kept.id)} allows it next time"
+
+    def _new_id(self) -> str:
+        while self._queue.is_known(approval_id := os.urandom(3).hex()):
+            pass
+        return approval_id
 
     @property
     def has_control(self) -> bool:
@@ -455,7 +460,3 @@ class Approvals:
             "what": beginning(first.question.what, LISTED_CHARACTERS),
             "settled": [settled.id for settled in found],
         }
-
-
-def _new_id() -> str:
-    return os.urandom(3).hex()

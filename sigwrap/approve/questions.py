@@ -7,8 +7,6 @@ time to define.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sigwrap.bare import Enum, NamedTuple
 from sigwrap.events import Payload
 from sigwrap.text import printable, shell_words, shortened
@@ -88,9 +86,8 @@ def _attempt(question: Question) -> _Attempt:
 class QuestionQueue:
     """The requests of one session."""
 
-    def __init__(self, *, timeout_s: float, new_id: Callable[[], str]) -> None:
+    def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._new_id = new_id
         self._open: dict[str, OpenRequest] = {}
         self._settled: dict[str, str] = {}
         self._always: dict[tuple[str, ...], str] = {}
@@ -105,17 +102,14 @@ class QuestionQueue:
     def find(self, approval_id: str) -> OpenRequest | None:
         return self._open.get(approval_id)
 
-    def ask(self, question: Question, now_s: float, *, for_next: bool = False) -> OpenRequest:
+    def is_known(self, approval_id: str) -> bool:
+        return approval_id in self._open or approval_id in self._settled
+
+    def ask(
+        self, approval_id: str, question: Question, now_s: float, *, for_next: bool = False
+    ) -> OpenRequest:
         """Open a request. `for_next`: an approval covers the next attempt of the same process."""
-        approval_id = self._new_id()
-        while approval_id in self._open or approval_id in self._settled:
-            approval_id = self._new_id()
-        request = OpenRequest(
-            id=approval_id,
-            question=question,
-            asked_at_s=now_s,
-            deadline_s=now_s + self._timeout_s,
-        )
+        request = OpenRequest(approval_id, question, now_s, now_s + self._timeout_s)
         self._open[approval_id] = request
         if for_next:
             self._for_next[approval_id] = _attempt(question)

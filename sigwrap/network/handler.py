@@ -62,9 +62,9 @@ _NOTHING_FOUND = SocketFacts(SocketCall(""), would_fail(errno.EPERM))
 class _Held(NoHoldings):
     """The socket of a request, and the progress of its call."""
 
-    def __init__(self, close: Callable[[int], None]) -> None:
+    def __init__(self, bounded: Bounded) -> None:
         self.looked = _NOTHING_FOUND
-        self._close = close
+        self._bounded = bounded
         self.is_in_use = False  # a worker or the loop makes a call on it
         self.is_over = False
         self.rest = b""
@@ -108,7 +108,7 @@ class _Held(NoHoldings):
         self.is_over = True
         if not self.is_in_use:
             looked, self.looked = self.looked, self.looked._replace(held=-1, place=-1, way=())
-            looked.let_go(self._close)
+            looked.let_go(self._bounded.close)
 
 
 class SocketCalls:
@@ -139,7 +139,7 @@ class SocketCalls:
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         steps = self._mediator.mediate()
-        held = _Held(self._bounded.close)
+        held = _Held(self._bounded)
         self._performer.begin(
             Request(notification, process, syscall, steps, handler=self, holdings=held)
         )
