@@ -12,7 +12,7 @@ import typer
 from sigwrap.agent import AgentSignal
 from sigwrap.agent.signals import known_signal
 from sigwrap.approve.control_client import ask_one
-from sigwrap.approve.control_protocol import ControlReply
+from sigwrap.approve.control_socket import ControlReply
 from sigwrap.cli.control import check, running_session
 from sigwrap.cli.group import App
 from sigwrap.cli.options import Format, FormatOption, StoreOption, store_folder

@@ -22,7 +22,7 @@ from sigwrap.agent.signals import (
     known_signal,
     unknown,
 )
-from sigwrap.approve.control_protocol import (
+from sigwrap.approve.control_socket import (
     CALLS_SUFFIX,
     MOST_CALL_BYTES,
     ControlReply,

@@ -10,7 +10,7 @@ import resource
 import sys
 from collections.abc import Iterator, Sequence
 
-from sigwrap.approve.approvers import find_typist
+from sigwrap.approve.typists import find_typist
 from sigwrap.bare import signal, suppress
 from sigwrap.control import cgroups, killswitch
 from sigwrap.control.activation import hides_processes

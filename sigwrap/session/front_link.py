@@ -94,7 +94,7 @@ class FrontLink:
                     self._go()
                     self._go = None
             case messages.NotifyFailed():
-                self._session.approvals.approvers.notify_failed()
+                self._session.approvals.notify_failed()
             case messages.NothingMore():
                 self._is_drained = True
             case _:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from sigwrap.control.remote_switch import RemoteSwitch
     from sigwrap.control.usage import Usage
     from sigwrap.join.joins import Joins
-    from sigwrap.network.handler import Network
+    from sigwrap.network.handler import SocketCalls
 
 _CHANGES_SHOWN = 20
 
@@ -216,11 +216,11 @@ def _plan(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell)
         from sigwrap.control import usage as usage_module
 
         usage = usage_module.Usage
-    network: type[Network] | None = None
+    network: type[SocketCalls] | None = None
     if engine.network.must_mediate:
         from sigwrap.network import handler as network_module
 
-        network = network_module.Network
+        network = network_module.SocketCalls
     if policy.has_patterns:
         own_code.read_patterns_engine()
     onefile.release_unpacked(for_stubs=policy.has_recordings)

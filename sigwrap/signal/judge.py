@@ -60,9 +60,9 @@ from sigwrap.signal.facts import (
     Denied,
     DeniedSignals,
     Free,
-    Group,
-    Refused,
+    RefusedCall,
     SignalFacts,
+    TargetGroup,
 )
 from sigwrap.text import shell_words
 
@@ -261,11 +261,11 @@ class SignalMediator:
         match facts.aim:
             case SignalTarget():
                 yield from self._one(facts, self._judge(facts, facts.aim))
-            case Group(members=members, is_own_job=True):
+            case TargetGroup(members=members, is_own_job=True):
                 yield from self._stop_own_job(facts, members)
-            case Group(members=members):
+            case TargetGroup(members=members):
                 yield from self._group(facts, [judge(self._engine, facts, it) for it in members])
-            case Refused():
+            case RefusedCall():
                 yield from self._refuse(facts, facts.aim)
             case _:
                 yield from _free(facts.aim)
@@ -320,7 +320,7 @@ class SignalMediator:
             yield from self._tell(facts, [_denial(found, why)])
         yield Fail(errno.EPERM)
 
-    def _refuse(self, facts: SignalFacts, refused: Refused) -> Steps:
+    def _refuse(self, facts: SignalFacts, refused: RefusedCall) -> Steps:
         decision = refused.decision
         is_recorded = yield unaimed_event(facts, decision)
         if decision is UNREAD:

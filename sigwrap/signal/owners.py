@@ -33,11 +33,11 @@ from sigwrap.signal.facts import (
     NOT_OWN_TERMINAL,
     OWN,
     UNRESOLVED_TARGET,
-    Aim,
     CallKind,
-    Group,
-    Refused,
+    RefusedCall,
+    SignalAim,
     SignalCall,
+    TargetGroup,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ _TIOCGPTN = 0x80045430
 _DEV_TTY = os.makedev(5, 0)
 
 
-def aim_of(targets: Targets, tid: int, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
+def aim_of(
+    targets: Targets, tid: int, sender: Process, call: SignalCall
+) -> tuple[SignalCall, SignalAim]:
     """Return the target of a call on a descriptor, and the call with a copy of the descriptor."""
     if call.kind is CallKind.FOREGROUND:
         return _gets_terminal(targets, tid, sender, call)
@@ -66,7 +68,7 @@ def aim_of(targets: Targets, tid: int, sender: Process, call: SignalCall) -> tup
         raise
 
 
-def _hold(tid: int, call: SignalCall) -> tuple[SignalCall, Aim | None]:
+def _hold(tid: int, call: SignalCall) -> tuple[SignalCall, SignalAim | None]:
     try:
         return call._replace(held=descriptors.duplicate(tid, call.descriptor)), None
     except (KernelError, OSError) as refusal:
@@ -76,7 +78,7 @@ def _hold(tid: int, call: SignalCall) -> tuple[SignalCall, Aim | None]:
 
 def _gets_terminal(
     targets: Targets, tid: int, sender: Process, call: SignalCall
-) -> tuple[SignalCall, Aim]:
+) -> tuple[SignalCall, SignalAim]:
     """Return the target of TIOCSPGRP. Another thread can change the group's number in memory, so
     the supervisor gives the terminal to the judged one."""
     found = procfs.stat(sender.pid)
@@ -99,16 +101,18 @@ def _gets_terminal(
     return call, failed or SetForeground(group, Unrecorded.STAYS_INSIDE)
 
 
-def _takes_terminal(targets: Targets, held: int) -> Aim:
+def _takes_terminal(targets: Targets, held: int) -> SignalAim:
     """Return the target of TIOCSCTTY, which takes a terminal from others with CAP_SYS_ADMIN."""
     terminal = _terminal_number(held)
     if os.geteuid() != 0 or not terminal:
         return OWN
     users = [pid for pid in procfs.all_pids() if (procfs.terminal(pid) or (0, 0))[0] == terminal]
-    return OWN if all(map(targets.is_inside, users)) else Refused(NOT_OWN_TERMINAL)
+    return OWN if all(map(targets.is_inside, users)) else RefusedCall(NOT_OWN_TERMINAL)
 
 
-def _signals_owner(targets: Targets, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
+def _signals_owner(
+    targets: Targets, sender: Process, call: SignalCall
+) -> tuple[SignalCall, SignalAim]:
     """Return the target of O_ASYNC or F_SETSIG: the owner, which may be from before the descriptor
     came here. For O_ASYNC, the call gets the owner that the kernel would set."""
     kind, number = struct.unpack("<ii", fcntl.fcntl(call.held, _F_GETOWN_EX, bytes(8)))
@@ -119,10 +123,10 @@ def _signals_owner(targets: Targets, sender: Process, call: SignalCall) -> tuple
         if terminal and not _is_master(call.held) and (group := _foreground_group(terminal)):
             kind, number = F_OWNER_PGRP, group
         call = call._replace(target=-number if kind == F_OWNER_PGRP else number)
-    owner: SignalTarget | Group | None = None
+    owner: SignalTarget | TargetGroup | None = None
     if number and kind == F_OWNER_PGRP:
         members = targets.of_group(sender, number)
-        owner = Group(tuple(members)) if members else None
+        owner = TargetGroup(tuple(members)) if members else None
     elif number:
         owner = targets.of_pid(sender, number)
     return call, owner or SetAsync(None, Unrecorded.STAYS_INSIDE)

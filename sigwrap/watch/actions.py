@@ -8,7 +8,7 @@ import os
 import threading
 
 from sigwrap.approve.control_client import ask_one
-from sigwrap.approve.control_protocol import ControlReply, ControlRequest
+from sigwrap.approve.control_socket import ControlReply, ControlRequest
 from sigwrap.control import killswitch
 from sigwrap.control.activation import Activated, activate
 from sigwrap.errors import SessionError, StoreError

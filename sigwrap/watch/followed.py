@@ -7,7 +7,7 @@ import time
 from collections import deque
 from itertools import islice
 
-from sigwrap.approve.control_protocol import ControlReply
+from sigwrap.approve.control_socket import ControlReply
 from sigwrap.errors import StoreError
 from sigwrap.events import ANSWER_OF, DENIED, Event, how_many, number, outcome
 from sigwrap.log.codec import decode_row

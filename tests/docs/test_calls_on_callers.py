@@ -82,7 +82,7 @@ OWN = {
     "join/joining.py": "a process of its own",
     "join/relay.py": "a process of its own",
     "kernel/paths.py": OPENED_BY_SIGWRAP,
-    "approve/control_protocol.py": "a lock of its own",
+    "approve/control_socket.py": "its own sockets, and a lock of its own",
     "kernel/procfs.py": PROC,
     "start/onefile.py": OPENED_BY_SIGWRAP,
     "kernel/libc.py": "its own threads and timers",

@@ -43,11 +43,11 @@ from sigwrap.signal.facts import (
     REACHES_NONE,
     UNREAD,
     UNRESOLVED,
-    Aim,
     CallKind,
-    Group,
-    Refused,
+    RefusedCall,
+    SignalAim,
     SignalFacts,
+    TargetGroup,
 )
 from sigwrap.signal.judge import SignalMediator
 from tests.mediate.transcript import Transcript, engine, nobody_handles, play, play_from
@@ -89,7 +89,7 @@ NO = Answer(granted=False, by="the terminal", message="", reason="denied")
 
 def sends(
     number: int,
-    aim: Aim,
+    aim: SignalAim,
     *,
     kind: CallKind = CallKind.NUMBER,
     syscall: str = "kill",
@@ -209,9 +209,12 @@ def test_tracing_is_judged_as_a_sigkill_inside_and_denied_outside() -> None:
 
 @pytest.mark.parametrize(
     ("aim", "rule"),
-    [(Refused(EVERYBODY), "builtin:everybody"), (Refused(UNRESOLVED), "builtin:unresolved")],
+    [
+        (RefusedCall(EVERYBODY), "builtin:everybody"),
+        (RefusedCall(UNRESOLVED), "builtin:unresolved"),
+    ],
 )
-def test_everybody_and_what_cannot_be_resolved_are_denied(aim: Aim, rule: str) -> None:
+def test_everybody_and_what_cannot_be_resolved_are_denied(aim: SignalAim, rule: str) -> None:
     transcript = sends(TERM, aim).records(
         "signal_blocked", rule_name=rule, target_pid=None, target_type="unknown"
     )
@@ -220,13 +223,13 @@ def test_everybody_and_what_cannot_be_resolved_are_denied(aim: Aim, rule: str) -
 
 
 def test_a_call_whose_arguments_are_not_read_in_time_is_denied() -> None:
-    sends(TERM, Refused(UNREAD)).records(
+    sends(TERM, RefusedCall(UNREAD)).records(
         "signal_blocked", rule_name="builtin:unresolved", target_pid=None
     ).fails(errno.EFAULT)
 
 
 def test_a_denial_without_a_target_or_an_event_fails_all_the_same() -> None:
-    sends(TERM, Refused(EVERYBODY)).records("signal_blocked", reply=Logged.FAILED).fails(
+    sends(TERM, RefusedCall(EVERYBODY)).records("signal_blocked", reply=Logged.FAILED).fails(
         errno.EPERM
     )
 
@@ -256,7 +259,7 @@ def test_a_process_that_signals_itself_is_counted() -> None:
 
 
 def group(number: int, *members: SignalTarget, kind: CallKind = CallKind.NUMBER) -> Transcript:
-    return sends(number, Group(members), kind=kind)
+    return sends(number, TargetGroup(members), kind=kind)
 
 
 def test_a_group_that_may_all_be_reached_is_the_kernels() -> None:
@@ -286,7 +289,7 @@ def test_of_a_group_of_which_nobody_is_reached_the_sender_is_told() -> None:
 
 def test_all_of_a_job_that_has_the_terminal_stop_the_sender_last() -> None:
     number = signal.SIGTSTP
-    aim = Group((ITSELF, OURSELVES, SIBLING, CHILD), is_own_job=True)
+    aim = TargetGroup((ITSELF, OURSELVES, SIBLING, CHILD), is_own_job=True)
     transcript = sends(number, aim)
     for target in (ITSELF, SIBLING, CHILD):
         transcript.records("signal_sent", target_pid=target.pid, rule_name="builtin:job")
@@ -296,7 +299,7 @@ def test_all_of_a_job_that_has_the_terminal_stop_the_sender_last() -> None:
 
 
 def test_of_a_job_who_is_outside_gets_what_the_key_would_send() -> None:
-    aim = Group((OUTSIDE, CHILD), is_own_job=True)
+    aim = TargetGroup((OUTSIDE, CHILD), is_own_job=True)
     by_key = sends(signal.SIGTSTP, aim).records("signal_sent", target_pid=OUTSIDE.pid)
     by_key.records("signal_sent", target_pid=CHILD.pid).yields(
         Send(OUTSIDE, signal.SIGTSTP), reply=0
@@ -427,8 +430,8 @@ SIGNAL = SignalFacts(BASH, "kill", USR2, CallKind.NUMBER, CHILD, 1, (), nobody_h
         SIGNAL._replace(aim=CHILD._replace(pid=52)),
         SIGNAL._replace(aim=CHILD._replace(start_time=6)),
         SIGNAL._replace(aim=CHILD._replace(comm="postgres")),
-        SIGNAL._replace(aim=Group((CHILD, DESCENDANT))),
-        SIGNAL._replace(aim=Group((CHILD, OUTSIDE))),
+        SIGNAL._replace(aim=TargetGroup((CHILD, DESCENDANT))),
+        SIGNAL._replace(aim=TargetGroup((CHILD, OUTSIDE))),
         SIGNAL._replace(aim=OUTSIDE),
         SIGNAL._replace(syscall="prlimit64", kind=CallKind.CHANGE),
         SIGNAL._replace(syscall="ptrace", kind=CallKind.TRACE),
@@ -444,7 +447,7 @@ def test_who_is_outside_is_said_and_said_first() -> None:
     assert asked_about(SIGNAL._replace(aim=OUTSIDE)).what == (
         "SIGUSR2 to 70 (postgres), outside this session"
     )
-    everybody = Group((CHILD, OUTSIDE, DESCENDANT._replace(comm="a); 1 (b")))
+    everybody = TargetGroup((CHILD, OUTSIDE, DESCENDANT._replace(comm="a); 1 (b")))
     assert asked_about(SIGNAL._replace(aim=everybody)).what == (
         "SIGUSR2 to 70 (postgres), outside this session; 50 (sleep); 51 ('a); 1 (b')"
     )
@@ -501,7 +504,7 @@ def test_whether_a_target_handles_it_is_asked_anew_and_only_where_a_rule_asks() 
 OPEN = engine("signal_rules:\n  - {name: all, signals: ['@all'], decision: allow}\n")
 
 
-def beyond(aim: Aim, *, kind: CallKind = CallKind.NUMBER) -> Transcript:
+def beyond(aim: SignalAim, *, kind: CallKind = CallKind.NUMBER) -> Transcript:
     facts = SignalFacts(BASH, "kill", TERM, kind, aim, 4711, (), nobody_handles)
     return play_from(SignalMediator(OPEN, domain=True), facts)
 
@@ -514,7 +517,7 @@ def test_what_the_kernel_would_keep_inside_is_sent_from_outside(kind: CallKind) 
 
 def test_inside_of_the_wall_the_kernel_does_it() -> None:
     beyond(CHILD).records("signal_sent").yields(ContinueToChildren()).ends()
-    group = beyond(Group((CHILD, ITSELF))).records("signal_sent").records("signal_sent")
+    group = beyond(TargetGroup((CHILD, ITSELF))).records("signal_sent").records("signal_sent")
     group.yields(ContinueToChildren()).ends()
     beyond(OUTSIDE, kind=CallKind.CHANGE).records("signal_sent").goes_on()
     beyond(Succeed(Unrecorded.ONLY_ASKS)).succeeds(Unrecorded.ONLY_ASKS)
@@ -550,14 +553,14 @@ defaults: {command: deny, signal: allow}
 INSIDE, NOTHING = Unrecorded.STAYS_INSIDE, Unrecorded.NOTHING_HAPPENS
 
 
-def calls(syscall: str, kind: CallKind, number: int, aim: Aim) -> Transcript:
+def calls(syscall: str, kind: CallKind, number: int, aim: SignalAim) -> Transcript:
     mediator = SignalMediator(OF_CALLS, domain=False)
     facts = SignalFacts(BASH, syscall, number, kind, aim, 1, (), nobody_handles)
     return play_from(mediator, facts)
 
 
 def slows(*targets: SignalTarget) -> Transcript:
-    aim = targets[0] if len(targets) == 1 else Group(targets)
+    aim = targets[0] if len(targets) == 1 else TargetGroup(targets)
     return calls("setpriority", CallKind.CHANGE, STOP, aim)
 
 
@@ -570,7 +573,7 @@ def test_of_another_or_of_everybody_it_is_judged_as_a_signal() -> None:
     slows(CHILD).records("signal_sent", signal_name="SIGSTOP", rule_name="inside").goes_on()
     slows(SIBLING).is_blocked("not them")
     slows(OURSELVES).is_blocked("sigwrap: denied: ", rule_name="builtin:sigwrap")
-    calls("setpriority", CallKind.CHANGE, STOP, Refused(EVERYBODY)).is_blocked(
+    calls("setpriority", CallKind.CHANGE, STOP, RefusedCall(EVERYBODY)).is_blocked(
         "sigwrap: denied: ", rule_name="builtin:everybody"
     )
 
@@ -585,7 +588,7 @@ def test_of_a_group_it_is_all_or_none() -> None:
 
 @pytest.mark.parametrize("answer", [YES, NO])
 def test_of_a_group_that_is_asked_about_too(answer: Answer) -> None:
-    asked = calls("setpriority", CallKind.CHANGE, USR2, Group((CHILD,)))
+    asked = calls("setpriority", CallKind.CHANGE, USR2, TargetGroup((CHILD,)))
     assert isinstance(asked.next(answer), Ask)
     if answer.granted:
         asked.records("signal_approved").goes_on()
@@ -598,7 +601,7 @@ PARENT = SignalTarget(30, 5, "sh", types(TargetType.ANCESTORS, TargetType.AGENT)
 
 def changes(
     syscall: str,
-    aim: Aim = PARENT,
+    aim: SignalAim = PARENT,
     *,
     may: bool = True,
     kind: CallKind = CallKind.CHANGE,
@@ -633,7 +636,7 @@ def test_nothing_else_is_changed_because_of_that() -> None:
     for aim in (SIBLING, OUTSIDE, CHILD):
         changes("setpriority", aim, rules=OURS_ALONE).is_blocked("sigwrap: denied: ", **blocked)
     changes("setpriority", OURSELVES).is_blocked("sigwrap: denied: ", rule_name="builtin:sigwrap")
-    of_a_group = changes("setpriority", Group((PARENT,)), rules=OURS_ALONE)
+    of_a_group = changes("setpriority", TargetGroup((PARENT,)), rules=OURS_ALONE)
     of_a_group.records("signal_blocked", **blocked).tells("sigwrap: denied: ").fails(errno.EPERM)
 
 
@@ -662,17 +665,17 @@ def test_what_gives_a_descriptor_is_not_absorbed() -> None:
 # A descriptor that signals
 
 
-def has_signalled(aim: Aim) -> Transcript:
+def has_signalled(aim: SignalAim) -> Transcript:
     return calls("fcntl", CallKind.ASYNC, KILL, aim)
 
 
 def test_what_would_be_signalled_is_judged_and_else_free() -> None:
     has_signalled(CHILD).records("signal_sent").yields(SetAsync(CHILD), reply=0).succeeds()
     has_signalled(OURSELVES).is_blocked("sigwrap: denied: ")
-    has_signalled(Group((ITSELF, CHILD))).records("signal_sent").records("signal_sent").yields(
-        SetAsync(ITSELF), reply=errno.EPERM
-    ).fails(errno.EPERM)
-    has_signalled(Group((ITSELF, OURSELVES))).records("signal_blocked").is_blocked(
+    has_signalled(TargetGroup((ITSELF, CHILD))).records("signal_sent").records(
+        "signal_sent"
+    ).yields(SetAsync(ITSELF), reply=errno.EPERM).fails(errno.EPERM)
+    has_signalled(TargetGroup((ITSELF, OURSELVES))).records("signal_blocked").is_blocked(
         "sigwrap: denied: ", rule_name="builtin:sigwrap"
     )
     has_signalled(ITSELF).yields(SetAsync(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
@@ -701,7 +704,7 @@ def test_what_would_be_signalled_is_judged_and_else_free() -> None:
     ],
 )
 def test_what_is_not_the_sessions_own_is_denied(kind: CallKind, rule: Decision) -> None:
-    calls("any", kind, TTIN, Refused(rule)).is_blocked("sigwrap: denied: ", rule_name=rule.rule)
+    calls("any", kind, TTIN, RefusedCall(rule)).is_blocked("sigwrap: denied: ", rule_name=rule.rule)
     calls("any", kind, TTIN, OWN).goes_on(INSIDE)
 
 

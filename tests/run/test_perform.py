@@ -126,7 +126,7 @@ class Stage:
 
     # Approvals, the loop
 
-    approvers = SimpleNamespace(can_show=False)
+    can_show = False
 
     def process_ended(self, pid: int) -> None:
         pass
