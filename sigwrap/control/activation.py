@@ -23,7 +23,6 @@ from sigwrap.kernel.limits import lift_open_files
 from sigwrap.kernel.peer import SUPERVISOR_NAME, has_supervisor_above
 from sigwrap.kernel.process import descendants, send
 from sigwrap.kernel.signals import KILL_SWITCH_SIGNAL, has_ended
-from sigwrap.log.folder import Folder
 
 _FILES_FIRST_S = 0.25  # so that sessions that start later are refused
 _SECOND_PASS_S = 0.5
@@ -99,11 +98,10 @@ class _Files:
         self.running: dict[str, str] | None = None
         self._store = store
         self._stores: tuple[str, ...] = ()
-        self._files: list[_File] = []
         self._thread = threading.Thread()
 
     def stand(self, within_s: float, *, may_wait: bool = True) -> None:
-        """Write files that are not there, and list the sessions. `may_wait`: also if there can be
+        """Write the files, and list the sessions. `may_wait`: also if there can be
         no thread, since the user has too many processes: sessions must end first."""
         has_begun_before = True
         while has_begun_before:
@@ -122,15 +120,14 @@ class _Files:
 
     def _write(self) -> None:
         try:
-            if not self._files:
+            if not self._stores:
                 self._stores = killswitch.stores(self._store(), os.environ)
                 self.state = _with_what_is_known(self.state, self._stores)
-                self._files = [_File(each, self.state) for each in self._stores]
         except StoreError as error:
             self.failures = (str(error),)
             self.running = {}
             return
-        self.failures = tuple(why for file in self._files if (why := file.hold()))
+        self.failures = tuple(why for each in self._stores if (why := _put(each, self.state)))
         self.running = killswitch.running(self._stores)
 
 
@@ -145,44 +142,28 @@ def _with_what_is_known(state: State, stores: tuple[str, ...]) -> State:
     return earlier._replace(reason=state.reason or earlier.reason)
 
 
-class _File:
-    def __init__(self, store: str, state: State) -> None:
-        self._store = store
-        self._state = state
-        self._folder: Folder | None = None
-        self._fd = -1
-        self._doubt = ""  # why the file may be removed
+def _put(store: str, state: State) -> str:
+    """Write the file; return why it is not there, or why it may be removed."""
+    try:
+        folder, fd = killswitch.put(store, state)
+    except OSError as error:
+        if _stays(store, error.errno):
+            return ""
+        return f"cannot write {killswitch.path_in(store)}: {error.strerror}"
+    is_ours = folder.is_ours
+    os.close(fd)
+    folder.close()
+    return "" if is_ours else f"{store} belongs to another user, who can remove the kill switch"
 
-    def hold(self) -> str:
-        """Return why the file is not there; empty if it is."""
-        folder = self._folder
-        if folder is not None and folder.is_reached and folder.has(killswitch.NAME, self._fd):
-            return self._doubt
-        self._let_go()
-        try:
-            self._folder, self._fd = killswitch.put(self._store, self._state)
-        except OSError as error:
-            if self._stays(error):
-                return ""
-            return f"cannot write {killswitch.path_in(self._store)}: {error.strerror}"
-        if not self._folder.is_ours:
-            self._doubt = f"{self._store} belongs to another user, who can remove the kill switch"
-        return self._doubt
 
-    def _stays(self, refusal: OSError) -> bool:
-        """Return whether the file is there already, and no process can remove it either."""
-        try:
-            if refusal.errno == errno.EROFS:
-                return killswitch.read(self._store) is not None
-            return refusal.errno == errno.EPERM and killswitch.is_immutable_in(self._store)
-        except (StoreError, OSError):
-            return False
-
-    def _let_go(self) -> None:
-        if self._folder is not None:
-            os.close(self._fd)
-            self._folder.close()
-            self._folder = None
+def _stays(store: str, refusal: int | None) -> bool:
+    """Return whether an earlier file is there all the same."""
+    try:
+        if refusal in (errno.EROFS, errno.ENOSPC, errno.EDQUOT):
+            return killswitch.read(store) is not None
+        return refusal == errno.EPERM and killswitch.is_immutable_in(store)
+    except (StoreError, OSError):
+        return False
 
 
 class _Sessions:

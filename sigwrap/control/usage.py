@@ -80,8 +80,7 @@ class Usage:
         self.without: list[str] = []
         if self._cpu_time_s and not any(each.counts_time for each in self._groups):
             self.without.append(
-                "cgroup for cpu_time: CPU time of an unreaped child after the last poll is not "
-                "counted"
+                "cgroup for cpu_time: not all CPU time of unreaped children is counted"
             )
         if self._memory_limit and not any(each.counts_memory for each in self._groups):
             self.without.append(
