@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 
 from sigwrap.approve.typists import find_typist
 from sigwrap.bare import signal, suppress
-from sigwrap.control import cgroups, killswitch
+from sigwrap.control import killswitch
 from sigwrap.control.activation import hides_processes
+from sigwrap.control.usage import make_groups
 from sigwrap.doctor import items
 from sigwrap.doctor.items import Finding, unchecked
 from sigwrap.errors import KernelError, NoInterception, SessionError, SigwrapError, StoreError
@@ -217,7 +218,7 @@ def try_cgroup() -> Finding:
     if pid == 0:
         libc.set_parent_death_signal(signal.SIGKILL)
         signal.pause()
-    groups = cgroups.make(new_session_id(), pid, _MUCH_MEMORY)
+    groups = make_groups(new_session_id(), pid, _MUCH_MEMORY)
     counts = ["processor time"] if any(each.counts_time for each in groups) else []
     counts += ["memory"] if any(each.counts_memory for each in groups) else []
     os.kill(pid, signal.SIGKILL)

@@ -86,8 +86,7 @@ OWN = {
     "kernel/procfs.py": PROC,
     "start/onefile.py": OPENED_BY_SIGWRAP,
     "kernel/libc.py": "its own threads and timers",
-    "control/cgroups.py": "its own control group",
-    "control/usage.py": "compares two processes of the tree",
+    "control/usage.py": "its own control group, and a comparison of two processes",
     "join/fork_server.py": "a process of its own",
     "control/remote_switch.py": "a file of the user, by a thread of its own",
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.control import cgroups, usage
+from sigwrap.control import usage
 from sigwrap.control.usage import ProcessUse
 from sigwrap.kernel import limits, procfs
 from tests.support.waiting import await_that
@@ -95,7 +95,7 @@ def child() -> Iterator[int]:
 
 
 def test_groups_made_below_are_removed_too(above: Path, child: int) -> None:
-    groups = cgroups.make(SESSION, child, 64 * MIB)
+    groups = usage.make_groups(SESSION, child, 64 * MIB)
     own = above / f"sigwrap-{SESSION}"
     if not own.exists():
         pytest.skip("nothing is counted in these groups")
@@ -112,5 +112,5 @@ def test_where_none_can_be_made_it_goes_without(
     tmp_path: Path, child: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "own_folders", lambda: {"": str(tmp_path / "none"), "memory": "/"})
-    assert cgroups.make(SESSION, child, MIB) == []
+    assert usage.make_groups(SESSION, child, MIB) == []
     assert not Path(f"/sigwrap-{SESSION}").exists()

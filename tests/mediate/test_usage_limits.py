@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.control import cgroups
+from sigwrap.control import usage
 from sigwrap.control.usage import (
     LATEST_FOR_MEMORY_S,
     LATEST_S,
@@ -100,7 +100,7 @@ class Run(Usage):
 
 @pytest.fixture(autouse=True)
 def no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroups, "make", lambda *_: [])
+    monkeypatch.setattr(usage, "make_groups", lambda *_: [])
 
 
 def near(limit: str, maximum: int, used: int) -> tuple[str, dict[str, object]]:
