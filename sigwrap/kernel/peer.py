@@ -22,7 +22,7 @@ from itertools import islice
 
 from sigwrap.bare import NamedTuple, socket
 from sigwrap.kernel import procfs
-from sigwrap.kernel.signals import SignalInfo, has_ended
+from sigwrap.kernel.signals import SI_USER, SignalInfo, has_ended
 
 _SO_PEERPIDFD = 77  # Linux 6.5; also after the peer has ended
 _SO_COOKIE = 57
@@ -98,7 +98,7 @@ def examine_sender(info: SignalInfo) -> Peer:
     supervisor that sends a signal for a process in its session does not use kill(2).
     """
     pid, uid = info.sender_pid, info.sender_uid
-    if not info.is_by_kill:
+    if info.code != SI_USER:  # no process can send this code in the name of another
         return Peer(pid, uid, procfs.command_line(pid), "it may not be the sender", True)
     if pid == 0:
         return Peer(pid, uid, "", "", False)
