@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from sigwrap.approve.terminal_prompt import TerminalPrompt
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
@@ -120,7 +120,7 @@ class _Holders:
         self.of_socket: dict[int, list[int]] = {}  # by its inode
         until_s = time.thread_time() + _SEARCH_AT_MOST_S
         for pid in procfs.all_pids():
-            for position, (fd, link) in enumerate(_descriptors(pid)):
+            for position, (fd, link) in enumerate(procfs.open_files(pid)):
                 if position % 100 == 0 and time.thread_time() > until_s:
                     raise _TooMany
                 if link.startswith(_SOCKET):
@@ -228,7 +228,7 @@ def _may_be_inside(pid: int) -> bool:
 
 
 def _sockets_of(pid: int) -> list[int]:
-    links = (link for _, link in _descriptors(pid))
+    links = (link for _, link in procfs.open_files(pid))
     return [int(link[len(_SOCKET) : -1]) for link in links if link.startswith(_SOCKET)]
 
 
@@ -246,18 +246,6 @@ def _only_descendants_are_traced() -> bool:
 
 def _is_pseudo(terminal: int) -> bool:
     return os.major(terminal) in _PSEUDO_TERMINALS
-
-
-def _descriptors(pid: int) -> Iterator[tuple[str, str]]:
-    try:
-        fds = procfs.names(f"/proc/{pid}/fd")
-    except OSError:
-        return
-    for fd in fds:
-        try:
-            yield fd, procfs.link(f"/proc/{pid}/fd/{fd}")
-        except OSError:
-            continue  # it was closed
 
 
 def _terminal_index(pid: int, fd: str) -> int | None:

@@ -395,6 +395,17 @@ def threads(pid: int) -> list[int]:
         return []
 
 
+def open_files(pid: int) -> Iterator[tuple[str, str]]:
+    """Yield a process's descriptors and their links; nothing if it ended or is unreadable."""
+    try:
+        fds = names(f"/proc/{pid}/fd")
+    except OSError:
+        return
+    for fd in fds:
+        if found := linked(f"/proc/{pid}/fd/{fd}"):
+            yield fd, found
+
+
 def children(path: str) -> list[int]:
     """Read a task's `children` file; [] if the kernel was built without it."""
     try:

@@ -20,7 +20,7 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 
-from sigwrap.bare import deque, signal, suppress
+from sigwrap.bare import deque, signal
 from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import duplicate, let_go
@@ -287,7 +287,7 @@ class Line:
             ):
                 return
             line = self._text + (b"" if is_terminal else self._off_terminals) + b"\n"
-            line = _with_returns(self._fd, line)
+            line = with_returns(self._fd, line)
             if held is None:  # os.write would go on after the signal that bounds it
                 run_bounded(lambda: syscall("write", _SYS_WRITE, self._fd, line, len(line)))
             else:
@@ -308,20 +308,7 @@ def _is_screen(fd: int) -> bool:
     return not local & termios.ICANON
 
 
-def write_in_time(fd: int, line: bytes, within_s: float) -> None:
-    """Write on a descriptor of our own. The line is dropped if there is no room in time."""
-    held = same_as(fd)
-    if held is not None:
-        write_all(held, _with_returns(held, line), within_s=within_s)
-        return
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT)
-    with suppress(OSError):
-        if poll.poll(within_s * 1000):
-            os.write(fd, line)
-
-
-def _with_returns(fd: int, line: bytes) -> bytes:
+def with_returns(fd: int, line: bytes) -> bytes:
     """Add the carriage returns that a terminal in raw mode does not add."""
     try:
         output = termios.tcgetattr(fd)[1]
