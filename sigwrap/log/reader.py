@@ -55,7 +55,6 @@ class Session:
 
     @property
     def size(self) -> int:
-        """Return the size of all its files in bytes."""
         total = 0
         for path in self.files:
             try:

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.log import journal, writer
+from sigwrap.log import database, writer
+from sigwrap.log.database import open_new_database
 from sigwrap.log.journal import writer_lives
 from sigwrap.log.reader import Session
-from sigwrap.log.writer import SessionLog, open_new_database
+from sigwrap.log.writer import SessionLog
 from sigwrap.report.check.verify import Outcome, verify_session
 
 from .conftest import Recorder, journal_of, seqs_of
@@ -33,9 +34,9 @@ def folder(log: SessionLog) -> Path:
 
 
 def written_to(log: SessionLog) -> None:
-    with closing(sqlite3.connect(log.path)) as database:
-        database.execute("INSERT INTO events VALUES (90, 0, 'x', 0, '{}', '')")
-        database.commit()
+    with closing(sqlite3.connect(log.path)) as opened:
+        opened.execute("INSERT INTO events VALUES (90, 0, 'x', 0, '{}', '')")
+        opened.commit()
 
 
 def put_in_place(log: SessionLog, put: Callable[[Path], object]) -> None:
@@ -205,12 +206,11 @@ def test_a_time_that_a_server_sets_later_is_not_tampering(
     record: Recorder, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
     """As a network file system does; sizes and files are compared there all the same."""
-    for module in ("journal", "writer"):
-        monkeypatch.setattr(f"sigwrap.log.{module}.sets_times_at_once", lambda fd: False)
+    monkeypatch.setattr(writer, "sets_times_at_once", lambda fd: False)
     log = record(exits=5)
     file = journal_of(log) if which == "journal" else Path(log.path)
     before_ns = time.monotonic_ns()
-    while time.monotonic_ns() < before_ns + 2 * journal._CLOCK_TOLERANCE_NS:
+    while time.monotonic_ns() < before_ns + 2 * writer._CLOCK_TOLERANCE_NS:
         touched(file)
     assert log.objection() == ""
     with file.open("ab") as opened:
@@ -284,8 +284,8 @@ def give_another_name(path: str) -> None:
 
 def fill(path: str) -> None:
     """With a table of his own."""
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE TABLE more (x)")
+    with closing(sqlite3.connect(path)) as opened:
+        opened.execute("CREATE TABLE more (x)")
 
 
 def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, swaps: Swaps) -> None:
@@ -293,7 +293,7 @@ def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, swaps: Swaps) -> None:
         swaps(path)
         return open_new_database(path, fd)
 
-    monkeypatch.setattr(writer, "open_new_database", swapped)
+    monkeypatch.setattr(database, "open_new_database", swapped)
 
 
 def before_it_is_put(monkeypatch: pytest.MonkeyPatch, swaps: Swaps, folder: Path) -> None:
