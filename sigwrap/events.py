@@ -37,6 +37,21 @@ class EventType(NamedTuple):
     name: str
     version: int
     fields: tuple[str, ...]
+    outcome: str  # of an action; empty for other events. A payload adds approval and audit
+
+
+# The outcome of an action (an exec, a signal or a connection) is the final one: a request that an
+# approver denied is denied.
+ALLOWED = "allowed"
+AUDITED = "audited"
+APPROVED = "approved"
+REDIRECTED = "redirected"
+ABSORBED = "absorbed"
+DENIED = "denied"
+REFUSED = "refused"  # a file that the kernel refused
+
+# The most serious first.
+OUTCOMES = (DENIED, REFUSED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
 
 
 # Field names that other programs expect: `sigwrap export` writes all of them, in this order, for
@@ -99,9 +114,9 @@ _FILE_FIELDS = "syscall comm operation path to rule_name reason verified count e
 
 
 def _types() -> tuple[EventType, ...]:
-    def event(name: str, *fields: str, version: int = 1) -> EventType:
+    def event(name: str, *fields: str, version: int = 1, outcome: str = "") -> EventType:
         """`fields`: texts with one or more names."""
-        return EventType(name, version, tuple(" ".join(fields).split()))
+        return EventType(name, version, tuple(" ".join(fields).split()), outcome)
 
     return (
         event(
@@ -112,34 +127,39 @@ def _types() -> tuple[EventType, ...]:
             "daemons_outside",  # `judgement`: version of the judging
             version=2,
         ),
-        event("exec_allowed", *EXEC_FIELDS),
-        event("exec_audited", *EXEC_FIELDS),
-        event("exec_denied", *EXEC_FIELDS),
+        event("exec_allowed", *EXEC_FIELDS, outcome=ALLOWED),
+        event("exec_audited", *EXEC_FIELDS, outcome=AUDITED),
+        event("exec_denied", *EXEC_FIELDS, outcome=DENIED),
         event(
             "exec_redirected",
             *EXEC_FIELDS,
             "replacement replacement_argv replacement_env via record",
+            outcome=REDIRECTED,
         ),
         event("exec_waiting", "path rule_name"),
         event("io_recorded", "stream offset size text base64"),  # `base64`: if it is not text
         event("recording_ended", "stub_pid stdin stdout stderr reason"),
         event("exec_verification_failed", "path reason loaded_path loaded_argv rule_name"),
         event("exec_failed", "path error rule_name"),
-        event("signal_sent", *SIGNAL_FIELDS),
-        event("signal_blocked", *SIGNAL_FIELDS),
-        event("signal_redirected", *SIGNAL_FIELDS),
-        event("signal_absorbed", *SIGNAL_FIELDS),
-        event("signal_approved", *SIGNAL_FIELDS),
-        event("connection_allowed", *CONNECTION_FIELDS),
-        event("connection_audited", *CONNECTION_FIELDS),
-        event("connection_approved", *CONNECTION_FIELDS),
-        event("connection_denied", *CONNECTION_FIELDS),
+        event("signal_sent", *SIGNAL_FIELDS, outcome=ALLOWED),
+        event("signal_blocked", *SIGNAL_FIELDS, outcome=DENIED),
+        event("signal_redirected", *SIGNAL_FIELDS, outcome=REDIRECTED),
+        event("signal_absorbed", *SIGNAL_FIELDS, outcome=ABSORBED),
+        event("signal_approved", *SIGNAL_FIELDS, outcome=APPROVED),
+        event("connection_allowed", *CONNECTION_FIELDS, outcome=ALLOWED),
+        event("connection_audited", *CONNECTION_FIELDS, outcome=AUDITED),
+        event("connection_approved", *CONNECTION_FIELDS, outcome=APPROVED),
+        event("connection_denied", *CONNECTION_FIELDS, outcome=DENIED),
         event(
             "work_handed_outside",
             "syscall comm socket peer_pid peer_cmd peer_argv count",  # of the same within a minute
         ),
         event("file_audited", _FILE_FIELDS),
-        event("file_refused_likely", "operation path rule_name comm command exit_code"),
+        event(
+            "file_refused_likely",
+            "operation path rule_name comm command exit_code",
+            outcome=REFUSED,
+        ),
         event(
             "tool_call_judged",
             "agent conversation call_id tool what cwd answer rule_name reason findings",
@@ -205,6 +225,7 @@ def _types() -> tuple[EventType, ...]:
 
 
 EVENT_TYPES: dict[str, EventType] = {kind.name: kind for kind in _types()}
+OUTCOME_OF = {kind.name: kind.outcome for kind in EVENT_TYPES.values() if kind.outcome}
 
 EXEC_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "argv" in kind.fields)
 SIGNAL_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "target_pid" in kind.fields)
@@ -223,7 +244,7 @@ def kind_of(type_name: str) -> str:
 
 
 DECISION_TYPES = EXEC_TYPES | SIGNAL_TYPES | CONNECTION_TYPES
-DENIED_TYPES = frozenset({"exec_denied", "signal_blocked", "connection_denied"})
+DENIED_TYPES = frozenset(name for name, outcome in OUTCOME_OF.items() if outcome == DENIED)
 
 
 _CAPABILITIES_THEN = {"births": "forks", "landlock_signal_scope": "signal_wall"}
@@ -294,20 +315,6 @@ def recorded_bytes(payload: Payload) -> bytes:
     return a2b_base64(str(payload.get("base64", "")), strict_mode=True)
 
 
-# The outcome of an action, which is an exec, a signal or a connection, and the counts of a session.
-# It is the final one: a request that an approver denied is denied.
-
-ALLOWED = "allowed"
-AUDITED = "audited"
-APPROVED = "approved"
-REDIRECTED = "redirected"
-ABSORBED = "absorbed"
-DENIED = "denied"
-REFUSED = "refused"  # a file that the kernel refused
-
-# The most serious first.
-OUTCOMES = (DENIED, REFUSED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
-
 # Answers to an approval request.
 ANSWER_OF = {
     "approval_granted": APPROVED,
@@ -317,23 +324,6 @@ ANSWER_OF = {
 APPROVAL_ANSWERS = tuple(ANSWER_OF)
 
 _REFUSED_FILE = "file_refused_likely"
-# The payload adds approval and audit.
-OUTCOME_OF = {
-    "exec_allowed": ALLOWED,
-    "exec_audited": AUDITED,
-    "exec_denied": DENIED,
-    "exec_redirected": REDIRECTED,
-    "signal_sent": ALLOWED,
-    "signal_blocked": DENIED,
-    "signal_redirected": REDIRECTED,
-    "signal_absorbed": ABSORBED,
-    "signal_approved": APPROVED,
-    "connection_allowed": ALLOWED,
-    "connection_audited": AUDITED,
-    "connection_approved": APPROVED,
-    "connection_denied": DENIED,
-    _REFUSED_FILE: REFUSED,
-}
 _KINDS = {name: kind_of(name) for name in OUTCOME_OF if name != _REFUSED_FILE}
 _NAMES = {"exec": "command", "signal": "signal", "connection": "connection"}
 # Approvals are counted by answers: one may cover several commands.
@@ -380,14 +370,7 @@ class Counts:
             self.answers[name] = self.answers.get(name, 0) + 1
 
     def of_kind(self, kind: str) -> dict[str, int]:
-        if kind == "exec":
-            return self.execs
-        return self.signals if kind == "signal" else self.connections
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Counts) and self.__dict__ == other.__dict__
-
-    __hash__ = None  # type: ignore[assignment]
+        return {"exec": self.execs, "signal": self.signals, "connection": self.connections}[kind]
 
     @property
     def denied(self) -> int:

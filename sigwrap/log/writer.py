@@ -419,14 +419,12 @@ class Journal:
         held, found = os.fstat(self.fd), folder.status(name)
         if found is None:
             return "the journal was removed"
-        if not os.path.samestat(found, held):
-            return "the journal was replaced"
-        if held.st_size != self.size and not self.is_torn:
-            return "the journal was written to"
+        is_as_long = held.st_size == self.size or self.is_torn
         # No process can set this time.
-        if self._compares_times and held.st_ctime_ns > self._written_ns + _CLOCK_TOLERANCE_NS:
-            return "the journal was changed"
-        return ""
+        is_later = held.st_ctime_ns > self._written_ns + _CLOCK_TOLERANCE_NS
+        if os.path.samestat(found, held) and is_as_long and not (self._compares_times and is_later):
+            return ""
+        return "the journal was replaced or changed"
 
     def close(self) -> None:
         os.close(self.fd)

@@ -54,21 +54,21 @@ def made_a_file(log: SessionLog) -> None:
     folder(log).write_text("")
 
 
-JOURNAL_REPLACED = "the journal was replaced"
+JOURNAL_CHANGED = "the journal was replaced or changed"
 DATABASE_CHANGED = "the database was replaced or changed"
 FOLDER_GONE = "its directory was removed, moved, replaced or closed"
 DEEDS: dict[str, tuple[Callable[[SessionLog], object], str]] = {
     "journal moved": (lambda log: journal_of(log).rename("moved"), "the journal was removed"),
-    "journal emptied": (lambda log: os.truncate(journal_of(log), 0), "the journal was written to"),
-    "line appended": (appended_to, "the journal was written to"),
+    "journal emptied": (lambda log: os.truncate(journal_of(log), 0), JOURNAL_CHANGED),
+    "line appended": (appended_to, JOURNAL_CHANGED),
     "journal replaced": (
         lambda log: put_in_place(log, lambda path: path.write_text("x")),
-        JOURNAL_REPLACED,
+        JOURNAL_CHANGED,
     ),
-    "journal a folder": (lambda log: put_in_place(log, Path.mkdir), JOURNAL_REPLACED),
+    "journal a folder": (lambda log: put_in_place(log, Path.mkdir), JOURNAL_CHANGED),
     "journal a link": (
         lambda log: put_in_place(log, lambda path: path.symlink_to(Path("moved"))),
-        JOURNAL_REPLACED,
+        JOURNAL_CHANGED,
     ),
     "database removed": (lambda log: os.unlink(log.path), "the database was removed"),
     "database emptied": (lambda log: os.truncate(log.path, 0), DATABASE_CHANGED),
@@ -192,7 +192,7 @@ def test_any_change_of_a_file_is_tampering(
     file = journal_of(log) if which == "journal" else Path(log.path)
     while not (objection := log.objection()):
         deed(file)
-    assert objection == ("the journal was changed" if which == "journal" else DATABASE_CHANGED)
+    assert objection == (JOURNAL_CHANGED if which == "journal" else DATABASE_CHANGED)
     log.restore()
     assert log.objection() == ""
     last = log.append("process_exited", 1, {}, 1)
