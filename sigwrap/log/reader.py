@@ -34,9 +34,7 @@ _FREEZES = ("tree_frozen", "tree_thawed")
 PATIENCE_S = 10.0
 _STEPS_BETWEEN_CHECKS = 10_000
 _MAGIC = b"SQLite format 3\0"
-_ROWS_AT_ONCE = 2_000
-_BYTES_AT_ONCE = 4 << 20  # a row of recorded input or output is a thousand times another's size
-_ROWS_PER_FETCH = 32
+_ROWS_AT_ONCE = 32  # a row of recorded input or output is a thousand times another's size
 _SELECT = "SELECT seq, time_ns, type, pid, payload, hash FROM events"
 
 
@@ -235,16 +233,9 @@ class Database:
         return next(iter(self._fetch(f"{_SELECT} ORDER BY seq DESC LIMIT 1")), None)
 
     def _fetch(self, query: str, *values: int) -> list[Row]:
-        rows: list[Row] = []
-        size = 0
         try:
-            with _limited(self._connection), closing(self._connection.execute(query, values)) as at:
-                while size < _BYTES_AT_ONCE and (some := at.fetchmany(_ROWS_PER_FETCH)):
-                    rows += map(Row._make, some)
-                    size += sum(len(row.payload) for row in rows[-len(some) :])
-            return rows
-        except TypeError as error:
-            raise StoreError(f"can't read {self._path}: a payload is not text") from error
+            with _limited(self._connection):
+                return [*map(Row._make, self._connection.execute(query, values))]
         except sqlite3.Error as error:
             is_first = self._connection.text_factory is str
             if not (isinstance(error, sqlite3.OperationalError) and is_first):
