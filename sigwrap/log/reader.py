@@ -22,10 +22,10 @@ from functools import partial
 from urllib.parse import quote
 
 from sigwrap.errors import StoreError
-from sigwrap.events import HOOK_KIND, Event
+from sigwrap.events import Event
 from sigwrap.kernel.descriptors import open_plain_file
 from sigwrap.log.codec import MAX_PAYLOAD_CHARACTERS, Row, decode_row
-from sigwrap.log.folder import SESSIONS_FOLDER, journal_path
+from sigwrap.log.folder import journal_path
 from sigwrap.log.journal import JournalFile, writer_lives
 from sigwrap.log.schema import APPLICATION_ID, EVENTS_TABLE, SCHEMA_VERSION
 
@@ -60,15 +60,6 @@ class Session:
             except OSError:
                 pass  # there is no such file, or no longer
         return total
-
-    @property
-    def is_a_copy(self) -> bool:
-        """Return whether the log is a copy, such as a checkpoint.
-
-        A copy is not in a store's folder of sessions, and has no journal.
-        """
-        folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
-        return folder != SESSIONS_FOLDER and not os.path.exists(journal_path(self.path))
 
     def events(self, after_seq: int = 0) -> Iterator[Event]:
         try:
@@ -147,15 +138,6 @@ class Session:
             None if first is None else self._decoded(first),
             None if last is None else self._decoded(last),
         )
-
-    @property
-    def is_of_hooks(self) -> bool:
-        """Return whether this is the log of an agent's hooks, which has no writer of its own."""
-        try:
-            first = self.first()
-        except StoreError:
-            return False
-        return first is not None and first.payload.get("kind") == HOOK_KIND
 
     @property
     def is_stopped(self) -> bool:

@@ -96,19 +96,17 @@ class SessionLog:
         path = database_path(store, session_id)
         database, journal_name = session_id + DATABASE_SUFFIX, session_id + JOURNAL_SUFFIX
         try:
-            place = Folder.make(sessions_folder(store))
+            place, journal = Folder.make(sessions_folder(store)), None
             try:
                 if place.status(database) is not None:
                     raise FileExistsError(0, "File exists")
                 # The journal comes first: its lock tells readers that the session has a writer.
                 journal = Journal.create(place, journal_name, durable=durable)
-                try:
-                    return cls(session_id, chain_key(key), place, journal, durable=durable)
-                except BaseException:
+                return cls(session_id, chain_key(key), place, journal, durable=durable)
+            except BaseException:
+                if journal is not None:
                     place.remove(journal_name)
                     journal.close()
-                    raise
-            except BaseException:
                 place.close()
                 raise
         except (OSError, sqlite3.Error) as error:
