@@ -37,6 +37,21 @@ class EventType(NamedTuple):
     name: str
     version: int
     fields: tuple[str, ...]
+    outcome: str  # of an action; empty for other events. A payload adds approval and audit
+
+
+# The outcome of an action (an exec, a signal or a connection) is the final one: a request that an
+# approver denied is denied.
+ALLOWED = "allowed"
+AUDITED = "audited"
+APPROVED = "approved"
+REDIRECTED = "redirected"
+ABSORBED = "absorbed"
+DENIED = "denied"
+REFUSED = "refused"  # a file that the kernel refused
+
+# The most serious first.
+OUTCOMES = (DENIED, REFUSED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
 
 
 # Field names that other programs expect: `sigwrap export` writes all of them, in this order, for
@@ -48,31 +63,16 @@ EXPORTED_SIGNAL_FIELDS = (
 )
 SIGNAL_FIELDS = (
     *EXPORTED_SIGNAL_FIELDS,
-    "target_types",
-    "target_handles",  # it catches or ignores the signal; only if a rule needs it
-    "evaluation_us",
-    "message",  # the rule's own text, if it has one
-    "count",  # of repeated signals of a process to itself: how many within a second
-    "correlation",  # the same for every member of a group
+    *("target_types", "target_handles", "evaluation_us", "message", "count", "correlation"),
 )
 EXEC_FIELDS = (
-    *("path", "argv", "cwd", "comm", "ppid", "depth"),
-    *("decision", "rule_name", "reason", "syscall"),
-    "truncated",  # only the first arguments were read and matched
-    "traced",
-    "verified",
-    "evaluation_us",
-    "programs",  # all files that would run, links resolved; absent if only `path`
-    "here",  # how many of them this exec runs itself, not a wrapper later; absent if all
-    "masked",  # true if possible secrets in the arguments are masked
-    "siblings",  # and processes: their numbers; absent if no limit counts them
-    "processes",
+    *("path", "argv", "cwd", "comm", "ppid", "depth", "decision", "rule_name", "reason"),
+    *("syscall", "truncated", "traced", "verified", "evaluation_us", "programs", "here"),
+    *("masked", "siblings", "processes"),
     "stub",  # true if a stub runs the command that was decided before
-    "elsewhere",  # true if sigwrap does not see the same file under this name
-    "shadows",  # the system command of the same name; absent if not found along PATH
-    "approval_id",  # of the approved request; absent if there was none
+    *("elsewhere", "shadows", "approval_id"),
     "message",  # the rule's own text, unless the reason has it
-    "below",  # the nearest ancestor that ran a program, if not `ppid`
+    "below",
     "retry",  # true if it repeats a denied exec in the next directory of PATH; not counted
 )
 QUESTION_CHARACTERS = 1_000  # of the command; the exec's event has all of it
@@ -82,129 +82,123 @@ APPROVAL_ANSWER_FIELDS = (
     *("reason", "by", "always", "answer", "waited_ms"),
     "remembered",  # true if an earlier answer for the whole session decided; not counted
 )
-
-
 CONNECTION_FIELDS = (
     *("syscall", "comm", "direction", "protocol", "destination", "address", "port"),
-    *("decision", "rule_name", "reason", "message"),
-    "count",  # of the same operation by one process within a second
-    "evaluation_us",
+    *("decision", "rule_name", "reason", "message", "count", "evaluation_us"),
     "names",  # other names of the host or socket in rules; absent if none
-    "own",  # true if a server in the session owns the socket
+    "own",
 )
-
-
-# `count`: of the same operation by one process within a second
 _FILE_FIELDS = "syscall comm operation path to rule_name reason verified count evaluation_us"
 
 
-def _types() -> tuple[EventType, ...]:
-    def event(name: str, *fields: str, version: int = 1) -> EventType:
-        """`fields`: texts with one or more names."""
-        return EventType(name, version, tuple(" ".join(fields).split()))
-
-    return (
-        event(
-            "session_started",
-            "kind session_id name joined inside command command_pid cwd user uid host sigwrap",
-            "kernel machine policy profile policy_sources policy_variables policy_digest",
-            "judgement grace_s capabilities missing keyed environment_removed preset",
-            "daemons_outside",  # `judgement`: version of the judging
-            version=2,
-        ),
-        event("exec_allowed", *EXEC_FIELDS),
-        event("exec_audited", *EXEC_FIELDS),
-        event("exec_denied", *EXEC_FIELDS),
-        event(
-            "exec_redirected",
-            *EXEC_FIELDS,
-            "replacement replacement_argv replacement_env via record",
-        ),
-        event("exec_waiting", "path rule_name"),
-        event("io_recorded", "stream offset size text base64"),  # `base64`: if it is not text
-        event("recording_ended", "stub_pid stdin stdout stderr reason"),
-        event("exec_verification_failed", "path reason loaded_path loaded_argv rule_name"),
-        event("exec_failed", "path error rule_name"),
-        event("signal_sent", *SIGNAL_FIELDS),
-        event("signal_blocked", *SIGNAL_FIELDS),
-        event("signal_redirected", *SIGNAL_FIELDS),
-        event("signal_absorbed", *SIGNAL_FIELDS),
-        event("signal_approved", *SIGNAL_FIELDS),
-        event("connection_allowed", *CONNECTION_FIELDS),
-        event("connection_audited", *CONNECTION_FIELDS),
-        event("connection_approved", *CONNECTION_FIELDS),
-        event("connection_denied", *CONNECTION_FIELDS),
-        event(
-            "work_handed_outside",
-            "syscall comm socket peer_pid peer_cmd peer_argv count",  # of the same within a minute
-        ),
-        event("file_audited", _FILE_FIELDS),
-        event("file_refused_likely", "operation path rule_name comm command exit_code"),
-        event(
-            "tool_call_judged",
-            "agent conversation call_id tool what cwd answer rule_name reason findings",
-            "evaluation_us",
-        ),
-        event(
-            "approval_requested",
-            *_APPROVAL_FIELDS,
-            "comm depth runs loads files cwd note timeout_s asked exec",
-            version=2,
-        ),
-        event("approval_granted", *APPROVAL_ANSWER_FIELDS, version=2),
-        event("approval_denied", *APPROVAL_ANSWER_FIELDS, version=2),
-        event("approval_expired", *APPROVAL_ANSWER_FIELDS, version=2),
-        event("control_refused", "reason peer_pid peer_uid peer_cmd inside_session"),
-        event("abi_refused", "syscall_number comm"),
-        event("call_refused", "syscall_number arch arguments comm reason"),
-        event("mediation_failed", "error comm answered"),
-        event("command_joined", "call command cwd environment_removed"),
-        event("command_left", "call exit_status signal"),
-        event("own_files_changed", "files count"),
-        event(
-            "limit_exceeded",  # `used`: in the unit of `maximum`; absent if unknown
-            "limit maximum effect reason used comm depth syscall count",
-        ),
-        event("limit_near", "limit maximum used"),
-        event("store_tampered", "what path"),
-        event("killswitch_missed", "url reason count"),
-        event("killswitch_reached", "url missed"),
-        event(
-            "interrupt_received",
-            "signal signal_name origin taken_by sender_pid sender_uid sender_place sender_cmd",
-        ),
-        event("interrupt_withdrawn"),
-        event(
-            "interrupt_forwarded",
-            "signal signal_name sender_pid sender_uid sender_place sender_cmd",
-        ),
-        event("interrupt_escalated", "reason processes"),
-        event(
-            "agent_signal",
-            "signal number source reason cause outcome state_before state_after sequence error",
-        ),
-        event("tree_frozen", "processes held again"),
-        event("tree_thawed", "processes released"),
-        event("killswitch_activated", "reason by since_ns processes"),
-        event("killswitch_invented", "path reason count"),
-        event(
-            "diagnostic",
-            "stopped processes processes_left_out approvals approvals_left_out limits counts",
-            "unrecorded log_bytes head",
-        ),
-        event("checkpoint", "path error head seq processes processes_left_out"),
-        event(
-            "process_exited",
-            "ppid comm depth exit_code signal signal_name oom_kills cpu_limit_s",
-        ),
-        event(
-            "session_ended",  # `denied`: actions, as the report counts them
-            "exit_status reason duration_ns counts denied head unrecorded repeated",
-        ),
-    )
+def _event(name: str, *fields: str, version: int = 1, outcome: str = "") -> EventType:
+    """`fields`: texts with one or more names."""
+    return EventType(name, version, tuple(" ".join(fields).split()), outcome)
 
 
-EVENT_TYPES: dict[str, EventType] = {kind.name: kind for kind in _types()}
+_TYPES = (
+    _event(
+        "session_started",
+        "kind session_id name joined inside command command_pid cwd user uid host sigwrap",
+        "kernel machine policy profile policy_sources policy_variables policy_digest",
+        "judgement grace_s capabilities missing keyed environment_removed preset",
+        "daemons_outside",  # `judgement`: version of the judging
+        version=2,
+    ),
+    _event("exec_allowed", *EXEC_FIELDS, outcome=ALLOWED),
+    _event("exec_audited", *EXEC_FIELDS, outcome=AUDITED),
+    _event("exec_denied", *EXEC_FIELDS, outcome=DENIED),
+    _event(
+        "exec_redirected",
+        *EXEC_FIELDS,
+        "replacement replacement_argv replacement_env via record",
+        outcome=REDIRECTED,
+    ),
+    _event("exec_waiting", "path rule_name"),
+    _event("io_recorded", "stream offset size text base64"),  # `base64`: if it is not text
+    _event("recording_ended", "stub_pid stdin stdout stderr reason"),
+    _event("exec_verification_failed", "path reason loaded_path loaded_argv rule_name"),
+    _event("exec_failed", "path error rule_name"),
+    _event("signal_sent", *SIGNAL_FIELDS, outcome=ALLOWED),
+    _event("signal_blocked", *SIGNAL_FIELDS, outcome=DENIED),
+    _event("signal_redirected", *SIGNAL_FIELDS, outcome=REDIRECTED),
+    _event("signal_absorbed", *SIGNAL_FIELDS, outcome=ABSORBED),
+    _event("signal_approved", *SIGNAL_FIELDS, outcome=APPROVED),
+    _event("connection_allowed", *CONNECTION_FIELDS, outcome=ALLOWED),
+    _event("connection_audited", *CONNECTION_FIELDS, outcome=AUDITED),
+    _event("connection_approved", *CONNECTION_FIELDS, outcome=APPROVED),
+    _event("connection_denied", *CONNECTION_FIELDS, outcome=DENIED),
+    _event(
+        "work_handed_outside",
+        "syscall comm socket peer_pid peer_cmd peer_argv count",  # of the same within a minute
+    ),
+    _event("file_audited", _FILE_FIELDS),
+    _event(
+        "file_refused_likely",
+        "operation path rule_name comm command exit_code",
+        outcome=REFUSED,
+    ),
+    _event(
+        "tool_call_judged",
+        "agent conversation call_id tool what cwd answer rule_name reason findings",
+        "evaluation_us",
+    ),
+    _event(
+        "approval_requested",
+        *_APPROVAL_FIELDS,
+        "comm depth runs loads files cwd note timeout_s asked exec",
+        version=2,
+    ),
+    _event("approval_granted", *APPROVAL_ANSWER_FIELDS, version=2),
+    _event("approval_denied", *APPROVAL_ANSWER_FIELDS, version=2),
+    _event("approval_expired", *APPROVAL_ANSWER_FIELDS, version=2),
+    _event("control_refused", "reason peer_pid peer_uid peer_cmd inside_session"),
+    _event("abi_refused", "syscall_number comm"),
+    _event("call_refused", "syscall_number arch arguments comm reason"),
+    _event("mediation_failed", "error comm answered"),
+    _event("command_joined", "call command cwd environment_removed"),
+    _event("command_left", "call exit_status signal"),
+    _event("own_files_changed", "files count"),
+    _event(
+        "limit_exceeded",  # `used`: in the unit of `maximum`; absent if unknown
+        "limit maximum effect reason used comm depth syscall count",
+    ),
+    _event("limit_near", "limit maximum used"),
+    _event("store_tampered", "what path"),
+    _event("killswitch_missed", "url reason count"),
+    _event("killswitch_reached", "url missed"),
+    _event(
+        "interrupt_received",
+        "signal signal_name origin taken_by sender_pid sender_uid sender_place sender_cmd",
+    ),
+    _event("interrupt_withdrawn"),
+    _event(
+        "interrupt_forwarded",
+        "signal signal_name sender_pid sender_uid sender_place sender_cmd",
+    ),
+    _event("interrupt_escalated", "reason processes"),
+    _event(
+        "agent_signal",
+        "signal number source reason cause outcome state_before state_after sequence error",
+    ),
+    _event("tree_frozen", "processes held again"),
+    _event("tree_thawed", "processes released"),
+    _event("killswitch_activated", "reason by since_ns processes"),
+    _event("killswitch_invented", "path reason count"),
+    _event(
+        "diagnostic",
+        "stopped processes processes_left_out approvals approvals_left_out limits counts",
+        "unrecorded log_bytes head",
+    ),
+    _event("checkpoint", "path error head seq processes processes_left_out"),
+    _event("process_exited", "ppid comm depth exit_code signal signal_name oom_kills cpu_limit_s"),
+    _event(
+        "session_ended",  # `denied`: actions, as the report counts them
+        "exit_status reason duration_ns counts denied head unrecorded repeated",
+    ),
+)
+EVENT_TYPES: dict[str, EventType] = {kind.name: kind for kind in _TYPES}
+OUTCOME_OF = {kind.name: kind.outcome for kind in EVENT_TYPES.values() if kind.outcome}
 
 EXEC_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "argv" in kind.fields)
 SIGNAL_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "target_pid" in kind.fields)
@@ -223,7 +217,7 @@ def kind_of(type_name: str) -> str:
 
 
 DECISION_TYPES = EXEC_TYPES | SIGNAL_TYPES | CONNECTION_TYPES
-DENIED_TYPES = frozenset({"exec_denied", "signal_blocked", "connection_denied"})
+DENIED_TYPES = frozenset(name for name, outcome in OUTCOME_OF.items() if outcome == DENIED)
 
 
 _CAPABILITIES_THEN = {"births": "forks", "landlock_signal_scope": "signal_wall"}
@@ -294,20 +288,6 @@ def recorded_bytes(payload: Payload) -> bytes:
     return a2b_base64(str(payload.get("base64", "")), strict_mode=True)
 
 
-# The outcome of an action, which is an exec, a signal or a connection, and the counts of a session.
-# It is the final one: a request that an approver denied is denied.
-
-ALLOWED = "allowed"
-AUDITED = "audited"
-APPROVED = "approved"
-REDIRECTED = "redirected"
-ABSORBED = "absorbed"
-DENIED = "denied"
-REFUSED = "refused"  # a file that the kernel refused
-
-# The most serious first.
-OUTCOMES = (DENIED, REFUSED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
-
 # Answers to an approval request.
 ANSWER_OF = {
     "approval_granted": APPROVED,
@@ -317,23 +297,6 @@ ANSWER_OF = {
 APPROVAL_ANSWERS = tuple(ANSWER_OF)
 
 _REFUSED_FILE = "file_refused_likely"
-# The payload adds approval and audit.
-OUTCOME_OF = {
-    "exec_allowed": ALLOWED,
-    "exec_audited": AUDITED,
-    "exec_denied": DENIED,
-    "exec_redirected": REDIRECTED,
-    "signal_sent": ALLOWED,
-    "signal_blocked": DENIED,
-    "signal_redirected": REDIRECTED,
-    "signal_absorbed": ABSORBED,
-    "signal_approved": APPROVED,
-    "connection_allowed": ALLOWED,
-    "connection_audited": AUDITED,
-    "connection_approved": APPROVED,
-    "connection_denied": DENIED,
-    _REFUSED_FILE: REFUSED,
-}
 _KINDS = {name: kind_of(name) for name in OUTCOME_OF if name != _REFUSED_FILE}
 _NAMES = {"exec": "command", "signal": "signal", "connection": "connection"}
 # Approvals are counted by answers: one may cover several commands.
@@ -380,14 +343,7 @@ class Counts:
             self.answers[name] = self.answers.get(name, 0) + 1
 
     def of_kind(self, kind: str) -> dict[str, int]:
-        if kind == "exec":
-            return self.execs
-        return self.signals if kind == "signal" else self.connections
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Counts) and self.__dict__ == other.__dict__
-
-    __hash__ = None  # type: ignore[assignment]
+        return {"exec": self.execs, "signal": self.signals, "connection": self.connections}[kind]
 
     @property
     def denied(self) -> int:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from sigwrap.bare import NamedTuple, lru_cache
-from sigwrap.events import Payload
 from sigwrap.policy.judge.file_words import FileWord, Use, fails_from, file_words, name_of
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.match import parts_of, resolved
@@ -178,8 +177,11 @@ class Refusals:
         shown = [each[:_CHARACTERS_SHOWN] for each in masked(argv[:_WORDS_SHOWN])]
         return Suspicion(tuple(words), fails_from(name), shown, name == _PASSED_ON_BY)
 
-    def inferred(self, suspicion: Suspicion, status: int, look: KnownFile) -> Iterator[Inferred]:
-        """Yield the files that were probably refused, up to the session's maximum."""
+    def inferred(
+        self, suspicion: Suspicion, status: int, look: KnownFile
+    ) -> Iterator[tuple[Inferred, bool]]:
+        """Yield the files that were probably refused, up to the session's maximum, and whether each
+        needs an event: one for each file."""
         if status < suspicion.fails_from:
             return
         for word in suspicion.words:
@@ -187,17 +189,12 @@ class Refusals:
                 found = self._refused(word, look)
             except OSError:
                 continue
-            is_within = found in self._reported or len(self._reported) < MOST_EVENTS
+            is_new = found not in self._reported
+            is_within = not is_new or len(self._reported) < MOST_EVENTS
             if found is not None and is_within and self._lines < MOST_LINES:
                 self._lines += 1
-                yield found
-
-    def is_new(self, found: Inferred) -> bool:
-        """Return whether it needs an event: one for each file."""
-        if found in self._reported:
-            return False
-        self._reported.add(found)
-        return True
+                self._reported.add(found)
+                yield found, is_new
 
     def _denies(self, operation: Operation, path: str) -> bool:
         if self._allows_in(operation, path.rpartition("/")[0] or "/"):
@@ -236,14 +233,3 @@ class Refusals:
         home = self._home.rstrip("/")
         is_at_home = bool(home) and found.path.startswith(f"{home}/")
         return found.operation.value, f"~{found.path[len(home) :]}" if is_at_home else found.path
-
-
-def payload_of(found: Inferred, suspicion: Suspicion, comm: str, status: int) -> Payload:
-    return {
-        "operation": found.operation.value,
-        "path": found.path,
-        "rule_name": found.rule,
-        "comm": comm,
-        "command": suspicion.command,
-        "exit_code": status,
-    }

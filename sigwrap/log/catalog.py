@@ -26,6 +26,7 @@ from sigwrap.errors import SessionError, StoreError
 from sigwrap.events import HOOK_KIND, HOOK_LOG, LEFT_TO_ANOTHER, number, text, texts
 from sigwrap.kernel.limits import way_to_room
 from sigwrap.log.codec import Row
+from sigwrap.log.database import PrivateDatabase
 from sigwrap.log.folder import (
     CHECKPOINTS_FOLDER,
     DATABASE_SUFFIX,
@@ -45,7 +46,6 @@ from sigwrap.log.reader import (
     opened,
     refuse_foreign_rows,
 )
-from sigwrap.log.writer import INDEX_BATCH, PrivateDatabase
 from sigwrap.text import nearest_word, printable, shell_words, shortened
 
 _UNFINISHED = r"\.new-[0-9a-f]{12}"
@@ -60,6 +60,7 @@ _COMPARED = 400  # each is compared letter by letter
 _COMMAND_CHARACTERS_SHOWN = 40
 _POLICY_SUFFIXES = (".yaml", ".yml")
 _STARTS_WITHIN_S = 5.0  # from the file of its journal to its first event
+_MERGED_AT_ONCE = 256
 _VERIFY = "one of the two was changed: run sigwrap verify"
 
 
@@ -126,7 +127,6 @@ class SessionFile:
 
     @property
     def size(self) -> int:
-        """Return the size of all its files in bytes."""
         return sum(each.size for each in self.files)
 
     @property
@@ -145,13 +145,11 @@ class SessionFile:
 
 def list_sessions(store: str) -> list[SessionFile]:
     """Return all sessions, oldest first."""
-    files: dict[str, list[StoredFile]] = {}
-    for each in stored_files(store):
-        files.setdefault(each.session_id, []).append(each)
-    sessions = [
-        replace(inspected(session_id, store), files=tuple(files.get(session_id, ())))
-        for session_id in session_ids(store)
-    ]
+    files: dict[str, list[StoredFile]] = {each: [] for each in session_ids(store)}
+    for file in stored_files(store):
+        if file.session_id in files:
+            files[file.session_id].append(file)
+    sessions = [replace(inspected(each, store), files=tuple(files[each])) for each in files]
     return sorted(sessions, key=lambda file: (file.started_ns, file.id))
 
 
@@ -370,7 +368,7 @@ def _merge(folder: HeldFolder, name: str, journal: JournalFile) -> int:
 def _insert(merged: PrivateDatabase, journal: JournalFile, before: Row | None, path: str) -> int:
     count, is_continued = 0, before is None
     rows = journal.rows()
-    while batch := list(islice(rows, INDEX_BATCH)):
+    while batch := list(islice(rows, _MERGED_AT_ONCE)):
         for row in batch:
             is_continued = is_continued or row == before
             count += 1
