@@ -28,6 +28,7 @@ from sigwrap.kernel.seccomp import ListenerBroken, Notification
 from sigwrap.machine import Interception
 from sigwrap.session.effects import (
     Ask,
+    ChangeDescriptor,
     Continue,
     ContinueFork,
     ContinueToChildren,
@@ -42,9 +43,6 @@ from sigwrap.session.effects import (
     Record,
     RecordRepeated,
     Send,
-    SetAsync,
-    SetForeground,
-    SetOwner,
     Steps,
     Succeed,
     TakeDigests,
@@ -70,11 +68,11 @@ _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us"
 # What may be done for which reason without an event.
 _NEEDS_NO_EVENT: dict[Unrecorded, frozenset[type]] = {
     Unrecorded.NOTHING_HAPPENS: frozenset({Fail}),
-    Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, SetOwner, Reach, MakeSocket}),
+    Unrecorded.REACHES_NOBODY: frozenset({Continue, Succeed, ChangeDescriptor, Reach, MakeSocket}),
     Unrecorded.ONLY_ASKS: frozenset({Continue, Succeed}),
-    Unrecorded.STAYS_INSIDE: frozenset({Continue, Succeed, SetAsync, SetForeground}),
+    Unrecorded.STAYS_INSIDE: frozenset({Continue, Succeed, ChangeDescriptor}),
     Unrecorded.RULE_IS_UNLOGGED: frozenset(
-        {Continue, ContinueToChildren, Fail, Succeed, Send, SetOwner, SetAsync}
+        {Continue, ContinueToChildren, Fail, Succeed, Send, ChangeDescriptor}
     ),
     Unrecorded.NO_RULE: frozenset({Continue, ContinueFork}),
 }

@@ -18,6 +18,7 @@ from sigwrap.kernel import terminals
 from sigwrap.kernel.seccomp import ListenerBroken, Notification
 from sigwrap.session.effects import (
     Ask,
+    ChangeDescriptor,
     Continue,
     ContinueFork,
     Effect,
@@ -28,7 +29,6 @@ from sigwrap.session.effects import (
     Record,
     RecordRepeated,
     Send,
-    SetOwner,
     SignalTarget,
     Succeed,
     Tell,
@@ -283,8 +283,8 @@ def test_each_reason_to_record_nothing_is_good_for_its_answers_only(
         (Send(TARGET, 9), None, False),
         (Send(TARGET, 9), Unrecorded.RULE_IS_UNLOGGED, True),
         (Send(TARGET, 9), Unrecorded.REACHES_NOBODY, False),
-        (SetOwner(None), None, False),
-        (SetOwner(None), Unrecorded.REACHES_NOBODY, True),
+        (ChangeDescriptor(None), None, False),
+        (ChangeDescriptor(None), Unrecorded.REACHES_NOBODY, True),
         (ContinueFork(BASH), Unrecorded.NO_RULE, True),
         (ContinueFork(BASH), Unrecorded.NOTHING_HAPPENS, False),
         (VerifyThenContinue(WhichImage.ASKED), None, False),

@@ -122,7 +122,7 @@ class Mediated:
             effects.ReadEnvironment: "environment",
             effects.LookAgain: True,
             effects.Send: 0,
-            effects.SetOwner: 0,
+            effects.ChangeDescriptor: 0,
             effects.Reach: effects.Reached(0),
         }
         reply: Any = None
