@@ -21,7 +21,6 @@ from sigwrap.kernel.ptrace import Gone, NotTraceable
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.rules import Crowd
-from sigwrap.record.recordings import Expected, Recording
 from sigwrap.session.effects import (
     Continue,
     ContinueWatched,

@@ -18,11 +18,9 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.rules import SignalRule, Target
 from sigwrap.policy.judge.signals import GROUPS
 from sigwrap.session.effects import (
+    ChangeDescriptor,
     Continue,
     Fail,
-    SetAsync,
-    SetForeground,
-    SetOwner,
     SignalTarget,
     Succeed,
     Unrecorded,
@@ -82,12 +80,12 @@ class RefusedCall(NamedTuple):
 
 
 # Other calls reach no process that a rule could be about, and get this answer.
-Free = Continue | Succeed | Fail | SetOwner | SetAsync | SetForeground
+Free = Continue | Succeed | Fail | ChangeDescriptor
 SignalAim = SignalTarget | TargetGroup | RefusedCall | Free
 
 REACHES_NONE = Continue(Unrecorded.REACHES_NOBODY)
 OWN = Continue(Unrecorded.STAYS_INSIDE)
-NO_OWNER = SetOwner(None, Unrecorded.REACHES_NOBODY)
+NO_OWNER = ChangeDescriptor(None, Unrecorded.REACHES_NOBODY)
 
 
 class SignalFacts(NamedTuple):

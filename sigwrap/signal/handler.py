@@ -27,13 +27,11 @@ from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, TargetType
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.session.effects import (
+    ChangeDescriptor,
     ContinueToChildren,
     LetGo,
     LookAgain,
     Send,
-    SetAsync,
-    SetForeground,
-    SetOwner,
     SignalTarget,
     Succeed,
     Unrecorded,
@@ -362,9 +360,7 @@ class Signals:
             {
                 ContinueToChildren: self._continue_to_children,
                 Send: self._send,
-                SetOwner: self._set_owner,
-                SetAsync: self._set_async,
-                SetForeground: self._set_foreground,
+                ChangeDescriptor: self._change_descriptor,
                 LetGo: self._let_go,
                 LookAgain: lambda _request, effect: is_still(effect.target),
             }
@@ -422,49 +418,39 @@ class Signals:
         self._performer.continue_call(request, effect, effect.unrecorded)
 
     def _send(self, request: Request, effect: Send) -> int:
-        def run(call: SignalCall) -> None:
+        self._performer.demand_event(request, effect, effect.unrecorded)
+        self._performer.check(request)
+        try:
             target = self._with_thread(request, effect.target)
             if TargetType.CHILDREN in target.types and effect.signal not in IGNORED_BY_DEFAULT:
                 self._restarts.expects_ends(request.process.pid)
-            send(request.process, call, target, effect.signal)
-
-        return self._carry_out(request, effect, run)
-
-    def _set_foreground(self, request: Request, effect: SetForeground) -> int:
-        error = self._carry_out(request, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
-        request.holdings.close()
-        return error
-
-    def _set_owner(self, request: Request, effect: SetOwner) -> object:
-        self._performer.demand_event(request, effect, effect.unrecorded)
-        self._performer.check(request)
-        sender, call = request.process, request.holdings.call
-        try:
-            target = effect.target and self._with_thread(request, effect.target)
-            group = self._targets.our_group(sender, -call.target) if call.target < 0 else None
-            request.holdings.call = call._replace(held=duplicate(request.tid, call.descriptor))
-        except (KernelError, OSError) as refusal:
-            return refusal.errno or errno.EPERM
-        return self._in_worker(request, lambda call: owners.set_owner(sender, call, target, group))
-
-    def _set_async(self, request: Request, effect: SetAsync) -> object:
-        self._performer.demand_event(request, effect, effect.unrecorded)
-        self._performer.check(request)
-        return self._in_worker(request, lambda call: owners.set_async(request.process, call))
-
-    def _carry_out(
-        self,
-        request: Request,
-        effect: Send | SetForeground,
-        run: Callable[[SignalCall], None],
-    ) -> int:
-        self._performer.demand_event(request, effect, effect.unrecorded)
-        self._performer.check(request)
-        try:
-            run(request.holdings.call)
+            send(request.process, request.holdings.call, target, effect.signal)
         except (KernelError, OSError) as refusal:
             return refusal.errno or errno.EPERM
         return 0
+
+    def _change_descriptor(self, request: Request, effect: ChangeDescriptor) -> object:
+        self._performer.demand_event(request, effect, effect.unrecorded)
+        self._performer.check(request)
+        sender, call, target = request.process, request.holdings.call, effect.target
+        try:
+            if call.kind is CallKind.FOREGROUND:
+                try:
+                    os.tcsetpgrp(call.held, -call.target)
+                finally:
+                    request.holdings.close()
+                return 0
+            if call.held < 0:
+                target = target and self._with_thread(request, target)
+                if call.target < 0:
+                    group = self._targets.our_group(sender, -call.target)
+                    if group is None:
+                        raise ProcessLookupError(errno.ESRCH, "no such group")
+                    call = call._replace(target=-group)
+                request.holdings.call = call._replace(held=duplicate(request.tid, call.descriptor))
+        except (KernelError, OSError) as refusal:
+            return refusal.errno or errno.EPERM
+        return self._in_worker(request, lambda call: owners.change(sender, call, target))
 
     def _in_worker(self, request: Request, change: Callable[[SignalCall], None]) -> object:
         """Change the call's descriptor, and close it before the answer: the caller's own close must

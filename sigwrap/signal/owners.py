@@ -21,8 +21,7 @@ from sigwrap.kernel import descriptors, procfs, signals
 from sigwrap.kernel.file_state import kind_of
 from sigwrap.kernel.libc import libc
 from sigwrap.session.effects import (
-    SetAsync,
-    SetForeground,
+    ChangeDescriptor,
     SignalTarget,
     Unrecorded,
     would_fail,
@@ -92,13 +91,13 @@ def _gets_terminal(
     if aim is not OWN or not is_in_front:
         return call, aim  # the kernel stops a background job that wants the terminal
     group = targets.our_group(sender, -call.target) or 0
-    call, failed = _hold(tid, call)
+    call, failed = _hold(tid, call._replace(target=-group))
     if failed is UNRESOLVED_TARGET:  # the kernel may refuse copies of descriptors
         try:
             call, failed = call._replace(held=_open_terminal(tid, call.descriptor)), None
         except OSError:
             pass
-    return call, failed or SetForeground(group, Unrecorded.STAYS_INSIDE)
+    return call, failed or ChangeDescriptor(None, Unrecorded.STAYS_INSIDE)
 
 
 def _takes_terminal(targets: Targets, held: int) -> SignalAim:
@@ -129,7 +128,7 @@ def _signals_owner(
         owner = TargetGroup(tuple(members)) if members else None
     elif number:
         owner = targets.of_pid(sender, number)
-    return call, owner or SetAsync(None, Unrecorded.STAYS_INSIDE)
+    return call, owner or ChangeDescriptor(None, Unrecorded.STAYS_INSIDE)
 
 
 def _open_terminal(tid: int, fd: int) -> int:
@@ -176,28 +175,30 @@ def _foreground_group(terminal: int) -> int:
     return 0
 
 
-def set_owner(
-    sender: Process, call: SignalCall, target: SignalTarget | None, group: int | None
-) -> None:
-    """Set the owner of the descriptor that the call holds. `group`: for a group, our number."""
-    _check_is_our_user(sender)
-    if target is None:
-        number = 0
-    elif call.target < 0:
-        number = group or 0
-    elif not has_its_thread(target):
-        raise ProcessLookupError(errno.ESRCH, "no such thread")
+def change(sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
+    """Make the call on the descriptor that it holds. `target` is the judged owner."""
+    if call.kind is CallKind.SIGNAL_OF_OWNER:
+        fcntl.fcntl(call.held, F_SETSIG, call.flags)
+    elif call.kind is CallKind.ASYNC:
+        _set_async(sender, call)
     else:
+        _set_owner(sender, call, target)
+
+
+def _set_owner(sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
+    _check_is_our_user(sender)
+    kind, number = F_OWNER_PID, 0
+    if call.target < 0:
+        kind, number = F_OWNER_PGRP, -call.target
+    elif target is not None:
+        if not has_its_thread(target):
+            raise ProcessLookupError(errno.ESRCH, "no such thread")
+        kind = F_OWNER_TID if target.thread else F_OWNER_PID
         number = target.thread or target.pid
-    kind = F_OWNER_PGRP if call.target < 0 else F_OWNER_TID if call.thread else F_OWNER_PID
     fcntl.fcntl(call.held, F_SETOWN_EX, struct.pack("<ii", kind, number))
 
 
-def set_async(sender: Process, call: SignalCall) -> None:
-    """Make the descriptor signal its owner, or choose the signal."""
-    if call.kind is CallKind.SIGNAL_OF_OWNER:
-        fcntl.fcntl(call.held, F_SETSIG, call.flags)
-        return
+def _set_async(sender: Process, call: SignalCall) -> None:
     if call.target or call.flags & os.O_NOATIME:
         _check_is_our_user(sender)
     if call.target:  # first, or the kernel would choose an owner that was not judged

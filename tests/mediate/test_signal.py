@@ -16,6 +16,7 @@ from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Decision, TargetType,
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.session.effects import (
     Ask,
+    ChangeDescriptor,
     Continue,
     ContinueToChildren,
     Effect,
@@ -25,9 +26,6 @@ from sigwrap.session.effects import (
     Look,
     LookAgain,
     Send,
-    SetAsync,
-    SetForeground,
-    SetOwner,
     SignalTarget,
     Succeed,
     Unrecorded,
@@ -183,10 +181,10 @@ def test_what_lies_in_memory_or_is_named_by_a_pidfd_is_done_by_the_supervisor() 
         Send(DESCENDANT, TERM), reply=0
     ).succeeds()
     sends(KILL, DESCENDANT, kind=CallKind.OWNER_IN_MEMORY).records("signal_sent").yields(
-        SetOwner(DESCENDANT), reply=0
+        ChangeDescriptor(DESCENDANT), reply=0
     ).succeeds()
     sends(KILL, DESCENDANT, kind=CallKind.OWNER_IN_MEMORY).records("signal_sent").yields(
-        SetOwner(DESCENDANT), reply=errno.EBADF
+        ChangeDescriptor(DESCENDANT), reply=errno.EBADF
     ).fails(errno.EBADF)
 
 
@@ -235,11 +233,11 @@ def test_a_denial_without_a_target_or_an_event_fails_all_the_same() -> None:
 
 
 def test_what_reaches_nobody_or_the_kernel_refuses_needs_no_event() -> None:
-    sends(KILL, NO_OWNER).yields(SetOwner(None, Unrecorded.REACHES_NOBODY), reply=0).succeeds(
-        Unrecorded.REACHES_NOBODY
-    )
     sends(KILL, NO_OWNER).yields(
-        SetOwner(None, Unrecorded.REACHES_NOBODY), reply=errno.EBADF
+        ChangeDescriptor(None, Unrecorded.REACHES_NOBODY), reply=0
+    ).succeeds(Unrecorded.REACHES_NOBODY)
+    sends(KILL, NO_OWNER).yields(
+        ChangeDescriptor(None, Unrecorded.REACHES_NOBODY), reply=errno.EBADF
     ).fails(errno.EBADF, Unrecorded.NOTHING_HAPPENS)
     sends(577, REACHES_NONE).goes_on(Unrecorded.REACHES_NOBODY)
     sends(TERM, would_fail(errno.ESRCH)).fails(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
@@ -340,10 +338,10 @@ def test_an_unlogged_group_has_no_events_but_those_of_others() -> None:
 @pytest.mark.parametrize("kind", [CallKind.OWNER, CallKind.OWNER_IN_MEMORY])
 def test_a_group_owns_a_descriptor_only_if_all_may_be_reached(kind: CallKind) -> None:
     group(TERM, DESCENDANT, CHILD, kind=kind).records("signal_sent").records("signal_sent").yields(
-        SetOwner(DESCENDANT), reply=0
+        ChangeDescriptor(DESCENDANT), reply=0
     ).succeeds()
     group(TERM, DESCENDANT, CHILD, kind=kind).records("signal_sent").records("signal_sent").yields(
-        SetOwner(DESCENDANT), reply=errno.EINVAL
+        ChangeDescriptor(DESCENDANT), reply=errno.EINVAL
     ).fails(errno.EINVAL)
     group(TERM, DESCENDANT, SIBLING, kind=kind).records(
         "signal_blocked", decision="deny", rule_name="inside"
@@ -460,7 +458,7 @@ def test_a_group_becomes_an_owner_if_somebody_says_yes(answer: Answer) -> None:
     transcript = group(USR2, CHILD, kind=CallKind.OWNER)
     transcript.next(answer)
     if answer.granted:
-        transcript.records("signal_approved").yields(SetOwner(CHILD), reply=0)
+        transcript.records("signal_approved").yields(ChangeDescriptor(CHILD), reply=0)
         transcript.succeeds()
     else:
         transcript.is_blocked("request denied", decision="deny")
@@ -537,7 +535,7 @@ def test_a_signal_to_a_child_may_end_it_unless_it_does_nothing(number: int) -> N
 def test_somebody_outside_comes_to_own_a_descriptor_by_us(kind: CallKind) -> None:
     """The kernel remembers the wall of whoever set it."""
     transcript = beyond(OUTSIDE, kind=kind).records("signal_sent")
-    transcript.yields(SetOwner(OUTSIDE), reply=0).succeeds()
+    transcript.yields(ChangeDescriptor(OUTSIDE), reply=0).succeeds()
 
 
 # Calls that reach a process without a signal: judged like one
@@ -670,24 +668,26 @@ def has_signalled(aim: SignalAim) -> Transcript:
 
 
 def test_what_would_be_signalled_is_judged_and_else_free() -> None:
-    has_signalled(CHILD).records("signal_sent").yields(SetAsync(CHILD), reply=0).succeeds()
+    has_signalled(CHILD).records("signal_sent").yields(ChangeDescriptor(CHILD), reply=0).succeeds()
     has_signalled(OURSELVES).is_blocked("sigwrap: denied: ")
     has_signalled(TargetGroup((ITSELF, CHILD))).records("signal_sent").records(
         "signal_sent"
-    ).yields(SetAsync(ITSELF), reply=errno.EPERM).fails(errno.EPERM)
+    ).yields(ChangeDescriptor(ITSELF), reply=errno.EPERM).fails(errno.EPERM)
     has_signalled(TargetGroup((ITSELF, OURSELVES))).records("signal_blocked").is_blocked(
         "sigwrap: denied: ", rule_name="builtin:sigwrap"
     )
-    has_signalled(ITSELF).yields(SetAsync(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
-    has_signalled(SetAsync(None, INSIDE)).yields(SetAsync(None, INSIDE), reply=0).succeeds(INSIDE)
-    has_signalled(SetAsync(None, INSIDE)).yields(SetAsync(None, INSIDE), reply=errno.EBADF).fails(
-        errno.EBADF, NOTHING
-    )
+    has_signalled(ITSELF).yields(ChangeDescriptor(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
+    has_signalled(ChangeDescriptor(None, INSIDE)).yields(
+        ChangeDescriptor(None, INSIDE), reply=0
+    ).succeeds(INSIDE)
+    has_signalled(ChangeDescriptor(None, INSIDE)).yields(
+        ChangeDescriptor(None, INSIDE), reply=errno.EBADF
+    ).fails(errno.EBADF, NOTHING)
     by = ("fcntl", CallKind.SIGNAL_OF_OWNER)
     calls(*by, KILL, SIBLING).is_blocked("not them")
-    calls(*by, KILL, ITSELF).yields(SetAsync(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
+    calls(*by, KILL, ITSELF).yields(ChangeDescriptor(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
     calls(*by, KILL, OUTSIDE).records("signal_sent", target_pid=70).yields(
-        SetAsync(OUTSIDE), reply=0
+        ChangeDescriptor(OUTSIDE), reply=0
     ).succeeds()
 
 
@@ -709,11 +709,11 @@ def test_what_is_not_the_sessions_own_is_denied(kind: CallKind, rule: Decision) 
 
 
 def test_the_supervisor_gives_a_group_the_terminal() -> None:
-    calls("ioctl", CallKind.FOREGROUND, TTIN, SetForeground(50, INSIDE)).yields(
-        SetForeground(50, INSIDE), reply=0
+    calls("ioctl", CallKind.FOREGROUND, TTIN, ChangeDescriptor(None, INSIDE)).yields(
+        ChangeDescriptor(None, INSIDE), reply=0
     ).succeeds(INSIDE)
-    calls("ioctl", CallKind.FOREGROUND, TTIN, SetForeground(50, INSIDE)).yields(
-        SetForeground(50, INSIDE), reply=errno.ENOTTY
+    calls("ioctl", CallKind.FOREGROUND, TTIN, ChangeDescriptor(None, INSIDE)).yields(
+        ChangeDescriptor(None, INSIDE), reply=errno.ENOTTY
     ).fails(errno.ENOTTY, NOTHING)
 
 

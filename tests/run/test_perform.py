@@ -19,6 +19,7 @@ from sigwrap.kernel.seccomp import ListenerBroken, Notification
 from sigwrap.session.asking import Asking
 from sigwrap.session.effects import (
     Ask,
+    ChangeDescriptor,
     Continue,
     ContinueFork,
     Effect,
@@ -29,7 +30,6 @@ from sigwrap.session.effects import (
     Record,
     RecordRepeated,
     Send,
-    SetOwner,
     SignalTarget,
     Succeed,
     Tell,
@@ -266,8 +266,8 @@ def test_an_answer_that_says_why_needs_no_event(stage: Stage, reason: Unrecorded
     [
         (Send(TARGET, 9), None, False),
         (Send(TARGET, 9), Unrecorded.RULE_IS_UNLOGGED, True),
-        (SetOwner(None), None, False),
-        (SetOwner(None), Unrecorded.REACHES_NOBODY, True),
+        (ChangeDescriptor(None), None, False),
+        (ChangeDescriptor(None), Unrecorded.REACHES_NOBODY, True),
         (ContinueFork(BASH), Unrecorded.NO_RULE, True),
         (VerifyThenContinue(), None, False),
     ],

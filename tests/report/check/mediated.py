@@ -119,7 +119,7 @@ class Mediated:
             effects.ReadBasis: Basis(location, ("content",)),
             effects.LookAgain: True,
             effects.Send: 0,
-            effects.SetOwner: 0,
+            effects.ChangeDescriptor: 0,
             effects.Reach: effects.Reached(0),
         }
         reply: Any = None
