@@ -13,7 +13,7 @@ from sigwrap.errors import StoreError
 from sigwrap.exec.asked import cwd_of
 from sigwrap.files.tree import make_missing, remove_unused
 from sigwrap.front.messages import Channel, CommandStarted
-from sigwrap.kernel import libc, limits, memory
+from sigwrap.kernel import libc, limits, memory, procfs
 from sigwrap.kernel.descriptors import release_inherited
 from sigwrap.kernel.peer import SUPERVISOR_NAME
 from sigwrap.kernel.terminals import OwnLines
@@ -37,7 +37,7 @@ from sigwrap.session.run_end import RunEnd
 from sigwrap.session.sandbox import plan_sandbox
 from sigwrap.session.session import Facts, Session
 from sigwrap.session.settings import AGENTS, RunSettings
-from sigwrap.start import own_code, own_files
+from sigwrap.start import onefile, own_code, own_files
 from sigwrap.start.command import HostEnvironment, Inherited, find_program
 from sigwrap.text import first_of, masked, masked_text
 
@@ -108,6 +108,11 @@ def _run(
     policy, joins = plan.engine.policy, plan.joins
     goes_without = settings.best_effort or policy.tolerates_old_kernels
     sandbox = plan_sandbox(plan.engine, goes_without=goes_without)
+    if policy.has_patterns:
+        # Landlock forbids mounts where it restricts any file operation.
+        may_cover_proc = procfs.is_ours() and sandbox.files is None
+        own_code.read_patterns_engine(at_once=may_cover_proc)
+    onefile.release_unpacked(for_stubs=policy.has_recordings)
     environment = HostEnvironment.under(policy.env_policy, inherited.environment)
     outer_pid = 0 if waited_for_pid == front_pid else waited_for_pid
     shown_by = _forget(environment, outer_pid)
