@@ -231,7 +231,6 @@ def try_cgroup() -> Finding:
 
 
 def try_memory_files() -> Finding:
-    procfs.hold()
     path = getattr(sys.modules.get(_A_LIBRARY), "__file__", None)
     try:
         if path is None:  # it is built into the interpreter
