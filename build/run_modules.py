@@ -17,20 +17,19 @@ _PARTS = (
     *("network", "record", "session", "signal", "start", "policy/judge", "policy/language"),
 )
 _MODULES = (
-    *("amounts", "calls", "errors", "events", "machine", "outcomes", "text"),
+    *("calls", "errors", "events", "machine", "outcomes", "text"),
     *("cli/__init__", "cli/main", "cli/run", "cli/run_options", "cli/output"),
     *("cli/note_in_time", "cli/forward", "cli/stub"),
     *("policy/__init__", "policy/problems", "policy/shipped"),
 )
 # Of these, what few runs import: it is packed, as everything else is.
 _SELDOM = (
-    *("join", "control/activation", "approve/control_client"),
-    *("control/remote_poll", "control/remote_switch"),
-    *("log/catalog", "log/maintenance", "log/reader"),
+    *("join", "control/activation", "control/remote_switch", "approve/control_client"),
+    *("log/catalog", "log/reader"),
     # Under a policy of the user's own, and those that have limits.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
     *("policy/language/shapes", "policy/language/lint", "policy/language/yaml_text"),
-    *("control/usage", "control/usage_limits"),
+    *("control/cgroups", "control/usage"),
 )
 _OTHER_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"

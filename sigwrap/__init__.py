@@ -5,8 +5,7 @@ quick_import  imports our own modules without searching sys.path
 isolation     keeps variables and the current folder from choosing imports
 bare          light replacements for modules of the standard library
 errors        the exceptions of sigwrap, and the exit statuses
-text          untrusted text: escaped, masked, and the word that it may mean
-amounts       durations and sizes, as users type them
+text          text: escaped, masked, and read as a word, a duration or a size
 events        the types of the log's events, and their versions
 outcomes      outcomes of actions, and their counts
 machine       the machine's architecture, its system call numbers, its capabilities

@@ -42,18 +42,8 @@ class EventType(NamedTuple):
 # Field names that other programs expect: `sigwrap export` writes all of them, in this order, for
 # every signal.
 EXPORTED_SIGNAL_FIELDS = (
-    "signal",
-    "signal_name",
-    "source_pid",
-    "source_cmd",
-    "target_pid",
-    "target_cmd",
-    "target_type",
-    "decision",
-    "rule_name",
-    "fallback",
-    "original_signal",
-    "platform",
+    *("signal", "signal_name", "source_pid", "source_cmd", "target_pid", "target_cmd"),
+    *("target_type", "decision", "rule_name", "fallback", "original_signal", "platform"),
     "syscall",
 )
 SIGNAL_FIELDS = (
@@ -66,16 +56,8 @@ SIGNAL_FIELDS = (
     "correlation",  # the same for every member of a group
 )
 EXEC_FIELDS = (
-    "path",
-    "argv",
-    "cwd",
-    "comm",
-    "ppid",
-    "depth",
-    "decision",
-    "rule_name",
-    "reason",
-    "syscall",
+    *("path", "argv", "cwd", "comm", "ppid", "depth"),
+    *("decision", "rule_name", "reason", "syscall"),
     "truncated",  # only the first arguments were read and matched
     "traced",
     "verified",
@@ -97,27 +79,14 @@ QUESTION_CHARACTERS = 1_000  # of the command; the exec's event has all of it
 _APPROVAL_FIELDS = ("approval_id", "kind", "what", "rule_name", "message")
 APPROVAL_ANSWER_FIELDS = (
     *_APPROVAL_FIELDS,
-    "reason",
-    "by",
-    "always",
-    "answer",
-    "waited_ms",
+    *("reason", "by", "always", "answer", "waited_ms"),
     "remembered",  # true if an earlier answer for the whole session decided; not counted
 )
 
 
 CONNECTION_FIELDS = (
-    "syscall",
-    "comm",
-    "direction",
-    "protocol",
-    "destination",
-    "address",
-    "port",
-    "decision",
-    "rule_name",
-    "reason",
-    "message",
+    *("syscall", "comm", "direction", "protocol", "destination", "address", "port"),
+    *("decision", "rule_name", "reason", "message"),
     "count",  # of the same operation by one process within a second
     "evaluation_us",
     "names",  # other names of the host or socket in rules; absent if none
@@ -125,18 +94,8 @@ CONNECTION_FIELDS = (
 )
 
 
-_FILE_FIELDS = (
-    "syscall",
-    "comm",
-    "operation",
-    "path",
-    "to",
-    "rule_name",
-    "reason",
-    "verified",
-    "count",  # of the same operation by one process within a second
-    "evaluation_us",
-)
+# `count`: of the same operation by one process within a second
+_FILE_FIELDS = "syscall comm operation path to rule_name reason verified count evaluation_us"
 
 
 def _types() -> tuple[EventType, ...]:
@@ -234,7 +193,7 @@ def _types() -> tuple[EventType, ...]:
             "Logged before the kernel acts, which may still fail; never `verified`, because "
             "another thread can change the path. `path` and `to` (new name) have links resolved. "
             "`operation` may be `unseen`, with a `reason`",
-            *_FILE_FIELDS,
+            _FILE_FIELDS,
         ),
         event(
             "file_refused_likely",
@@ -486,12 +445,6 @@ def times(payload: Payload) -> int:
     return count if count > 0 else 1
 
 
-class Base64(str):
-    """Text without characters that JSON escapes, so the encoder need not search for them."""
-
-    __slots__ = ()
-
-
 def io_payload(stream: str, offset: int, data: bytes) -> Payload:
     payload: Payload = {"stream": stream, "offset": offset, "size": len(data)}
     if b"\0" not in data:
@@ -499,7 +452,7 @@ def io_payload(stream: str, offset: int, data: bytes) -> Payload:
             return {**payload, "text": data.decode()}
         except UnicodeDecodeError:
             pass
-    return {**payload, "base64": Base64(b2a_base64(data, newline=False), "ascii")}
+    return {**payload, "base64": b2a_base64(data, newline=False).decode()}
 
 
 def recorded_bytes(payload: Payload) -> bytes:

@@ -47,6 +47,7 @@ _NUMBERS = """
     tgkill=234/270/131 timer_create=222/259/107 timer_delete=226/263/111
     timer_settime=223/260/110 tkill=200/238/130 truncate=76/92/45 truncate64=-/193/-
     unlink=87/10/- unlinkat=263/301/35 userfaultfd=323/374/282 vfork=58/190/- vhangup=153/111/58
+    write=1/4/64
 """
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigwrap.amounts import SECONDS_PATTERN, SIZE_PATTERN, SPAN_PATTERN, size_bytes, span_s
+from sigwrap.text import SECONDS_PATTERN, SIZE_PATTERN, SPAN_PATTERN, size_bytes, span_s
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,6 @@ except ImportError:  # this Python lacks the C versions
     _make_encoder = None  # type: ignore[assignment,misc]
 
 
-escape: Callable[[str], str] = _escape  # a string as JSON, with its quotes
-
-
 def encoder(
     *, separators: tuple[str, str] = (", ", ": "), sort_keys: bool = False, allow_nan: bool = True
 ) -> Callable[[object], str]:

@@ -28,9 +28,9 @@ else:
     def socketpair(*kind):
         return tuple(socket(fileno=each.detach()) for each in _socket.socketpair(*kind))
 
-    def send_fds(sock, buffers, fds):
+    def send_fds(sock, buffers, fds, flags=0):
         packed = struct.pack(f"{len(fds)}i", *fds)
-        return sock.sendmsg(buffers, [(SOL_SOCKET, SCM_RIGHTS, packed)])
+        return sock.sendmsg(buffers, [(SOL_SOCKET, SCM_RIGHTS, packed)], flags)
 
     def recv_fds(sock, size, most, flags=0):
         data, ancillary, flags, address = sock.recvmsg(size, CMSG_SPACE(4 * most), flags)

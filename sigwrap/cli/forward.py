@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sigwrap
-from sigwrap.amounts import span_s
 from sigwrap.cli.output import out
 from sigwrap.errors import UsageError
 from sigwrap.front.parent import run_alone
+from sigwrap.text import span_s
 
 _USAGE = """sigwrap-forward [--grace TIME] -- COMMAND [ARGS...]
 

@@ -13,7 +13,6 @@ from typing import Annotated
 
 import typer
 
-from sigwrap.amounts import span_s
 from sigwrap.cli.group import App
 from sigwrap.cli.options import (
     PagerOption,
@@ -40,7 +39,7 @@ from sigwrap.report.forms.layout import cut
 from sigwrap.report.forms.page import EventRows, html_page
 from sigwrap.report.forms.text import Page, TextReport, render_text
 from sigwrap.report.forms.verdict import verdict
-from sigwrap.text import did_you_mean, shell_words
+from sigwrap.text import did_you_mean, shell_words, span_s
 
 _GITHUB_SUMMARY = "GITHUB_STEP_SUMMARY"
 _LOOK_AGAIN_S = 0.2

@@ -43,7 +43,7 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
     inherited = Inherited.capture()
     if variables:
         inherited = inherited._replace(environment={**inherited.environment, **variables})
-    if settings.join_name and settings.ready_fd < 0:
+    if settings.join_name and settings.door_fd < 0:
         from sigwrap.cli.joining import run_in_joined_session
 
         return run_in_joined_session(settings, inherited)

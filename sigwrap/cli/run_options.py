@@ -11,13 +11,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from sigwrap.amounts import size_bytes, span_s
 from sigwrap.bare import Any, Enum, NamedTuple
 from sigwrap.errors import UsageError
 from sigwrap.front.interrupts import InterruptsEnd
 from sigwrap.log.folder import DEFAULT_STORE
 from sigwrap.session.settings import AGENTS, ApprovalMode, Nested, Report, RunSettings
-from sigwrap.text import did_you_mean, shell_words, shortened
+from sigwrap.text import did_you_mean, shell_words, shortened, size_bytes, span_s
 
 _HELP = "see sigwrap run --help"
 _NAME_BYTES_MAX = 64

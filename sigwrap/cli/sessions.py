@@ -9,7 +9,6 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from sigwrap.amounts import size_bytes, span_s
 from sigwrap.approve.control_client import is_listened_at, left_sockets, remove_left
 from sigwrap.cli.group import App, Group
 from sigwrap.cli.options import (
@@ -23,13 +22,21 @@ from sigwrap.cli.options import (
 from sigwrap.cli.output import note
 from sigwrap.cli.showing import columns, show_lines, style
 from sigwrap.errors import REFUSED, SessionError, SigwrapError, UsageError
-from sigwrap.log.catalog import SessionFile, chosen, is_path, list_sessions, meant
-from sigwrap.log.maintenance import Surplus, is_running, remove, surplus
-from sigwrap.log.maintenance import recover as recover_session
+from sigwrap.log.catalog import (
+    SessionFile,
+    chosen,
+    is_path,
+    is_running,
+    list_sessions,
+    meant,
+    remove,
+    surplus,
+)
+from sigwrap.log.catalog import recover as recover_session
 from sigwrap.outcomes import counted
 from sigwrap.report.forms.sessions import Reader, render_sessions
 from sigwrap.report.forms.times import byte_size, rough_span
-from sigwrap.text import printable, shell_words
+from sigwrap.text import printable, shell_words, size_bytes, span_s
 
 Amount = TypeVar("Amount", int, float)
 
@@ -136,13 +143,11 @@ def prune(
             "one of --older-than, --keep and --max-size is needed",
             "such as sigwrap sessions prune --older-than 30d --keep 20",
         )
-    wanted = Surplus(
-        older_than_s=_amount("--older-than", older_than, span_s),
-        keep=keep,
-        max_size=_amount("--max-size", max_size, size_bytes),
-    )
+    age_s = _amount("--older-than", older_than, span_s)
+    most = _amount("--max-size", max_size, size_bytes)
     folder, known = _opened(context, store, "remove")
-    status = _remove(folder, surplus(known, wanted, time.time_ns()), would="would be " * dry_run)
+    found = surplus(known, time.time_ns(), older_than_s=age_s, keep=keep, max_size=most)
+    status = _remove(folder, found, would="would be " * dry_run)
     running = {file.id for file in known if file.running}
     left = [each for each in left_sockets(folder) if each.session_id not in running]
     count = len(left) if dry_run else remove_left(folder, left)
@@ -269,15 +274,15 @@ def _remove_session(folder: str, file: SessionFile) -> int:
     """Return how many bytes that freed."""
     if not file.ended_cleanly and is_listened_at(folder, file.id):  # its journal was taken away
         raise is_running(file.id)
-    removed = remove(folder, file.id, file.files)
+    size, left = remove(folder, file.id, file.files)
     _remove_sockets(folder, file)
-    if removed.left:
+    if left:
         raise SessionError(
             f"session {printable(file.id)}: not removed: links or files of another user: "
-            f"{', '.join(map(printable, removed.left))}",
+            f"{', '.join(map(printable, left))}",
             "check them and remove them by hand",
         )
-    return removed.size
+    return size
 
 
 def _remove_sockets(folder: str, file: SessionFile) -> None:

@@ -101,6 +101,5 @@ def start_session(words: list[str]) -> int:
     given = int(words[0])
     settings = from_json(json.loads(os.pread(given, os.fstat(given).st_size, 0)))
     os.close(given)
-    for fd in (settings.ready_fd, settings.door_fd):
-        os.set_inheritable(fd, False)
+    os.set_inheritable(settings.door_fd, False)
     return start(settings)

@@ -17,7 +17,7 @@ class NotSupervised(SigwrapError):
 
 
 def main(words: list[str]) -> int:
-    from sigwrap.record.frames import STUB_VARIABLE
+    from sigwrap.record import STUB_VARIABLE
 
     caller_ignored = os.environ.get(STUB_VARIABLE)
     if caller_ignored is None or len(words) < 2:

@@ -66,7 +66,7 @@ def verify(
     """
     if head is not None and not re.fullmatch("[0-9a-f]{64}", head):
         raise UsageError(f"--head {head!r}: not a head", "a head has 64 hexadecimal digits")
-    opened = open_session(store_folder(store), session, even_damaged=True)
+    opened = open_session(store_folder(store), session)
     ending = ending_of(opened)
     decisions = ReproductionFold(sigwrap.__version__)
     checked = verified(opened, decisions.add, head or "", exact_json=strict)

@@ -21,9 +21,9 @@ from sigwrap.log.reader import Session
 from sigwrap.report.folds.cause import Why
 from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.why import WhyFold
-from sigwrap.report.forms.layout import wrapped
+from sigwrap.report.forms.layout import cut_to, wrapped
 from sigwrap.report.forms.times import ago
-from sigwrap.text import cut_to, printable, shell_words
+from sigwrap.text import printable, shell_words
 
 WHY_SCHEMA = "sigwrap.why/1"
 _PID_DIGITS = 7  # the largest pid is 4194304

@@ -2,12 +2,11 @@
 
 killswitch     the kill switch: its file, and the signal that ends a session
 activation     turns the kill switch on: the end of every session
-remote_switch  the remote kill switch: when to poll, and what follows from answers and misses
-remote_poll    one poll of its URL
+remote_switch  the remote kill switch: polls a URL
 agent_signals  signals to the whole session, and tool calls that hooks report
 watchers       rules that escalate, loops, drift, attempts on sigwrap: they become agent signals
-usage_limits   limits on processor time and memory, and when to look next
-usage          CPU time and memory of a tree, from /proc and control groups
+usage          limits on processor time and memory, measured in /proc
+cgroups        control groups of the session's own, which measure more and limit memory
 forks          limits on new processes: the handler and the mediator of forks
 freezing       stops the whole tree, lets no exec start, and continues it
 """

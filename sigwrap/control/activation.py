@@ -34,6 +34,7 @@ _SEARCHES_EVERY_S = 0.1
 _SEARCHES_FOR_S = 3.0
 _LAST_FILES_S = 3.0
 _MOST_PASSES = 5
+_SEALS_WITHIN_S = 5.0
 
 
 class Activated(NamedTuple):
@@ -196,13 +197,6 @@ class _File:
             self._folder = None
 
 
-# Find all supervisors of this user, signal each that the kill switch is on, and kill those that do
-# not react.
-
-_MOST_ROUNDS = 20
-_SEALS_WITHIN_S = 5.0
-
-
 class _Sessions:
     """Finds all supervisors, also those that start meanwhile, and ends them. `is_complete`: the
     last search has checked every process.
@@ -293,11 +287,8 @@ class _Supervisor:
         self._is_told = False
         self._ends_itself_until_s = time.monotonic() + _OWN_END_S
         self._killed_s = 0.0
-        self._stopped: set[int] = set()
-        self._rounds = 0
         self._had_some_s = 0.0
-        found = procfs.stat(pid)
-        self._above = [] if found is None else _own_processes_above(found.ppid, pid)
+        self._above = _own_processes_above(pid)
 
     @property
     def has_ended(self) -> bool:
@@ -314,29 +305,18 @@ class _Supervisor:
         return True
 
     def _end_by_force(self, now_s: float) -> None:
-        """Do one round: stop the tree's processes; once no new one appears, kill the supervisor,
-        then the tree.
-
-        In this order the supervisor cannot take the end of the command for an ordinary one, and no
-        process is left that could start another.
-        """
-        below = set(descendants(self.pid))
-        self._had_some_s = now_s if below or not self._had_some_s else self._had_some_s
+        """Kill it and its tree. The front process kills what is left of the tree."""
+        below = descendants(self.pid)
+        if below or not self._had_some_s:
+            self._had_some_s = now_s
         if not below and now_s - self._had_some_s < _SEALS_WITHIN_S:
             return  # the tree has ended, and sealing a large log takes time
-        new = below - self._stopped
-        for pid in new:
-            send(pid, signal.SIGSTOP)
-        self._stopped |= new
-        self._rounds += 1
-        if new and self._rounds < _MOST_ROUNDS:
-            return
         if not self.is_killed:
             self.is_killed, self._killed_s = True, now_s
-        _send(self._pidfd, signal.SIGKILL)
         for pid in below:
             send(pid, signal.SIGKILL)
-        for pid in self._above:  # stopped along with the command; now they clean up and exit
+        _send(self._pidfd, signal.SIGKILL)
+        for pid in self._above:  # they may be stopped along with the command
             send(pid, signal.SIGCONT)
 
 
@@ -378,21 +358,12 @@ def lock_holder(path: str) -> int:
     return 0
 
 
-def _own_processes_above(front_pid: int, supervisor: int) -> list[int]:
-    """Return the front process and the one-file binary's outer one.
-
-    After these have ended, another process is the supervisor's parent.
-    """
-    if not front_pid or not _may_be_front(front_pid, supervisor):
-        return []
-    front = procfs.stat(front_pid)
+def _own_processes_above(supervisor: int) -> list[int]:
+    """Return the front process and the one-file binary's outer one. If the front process is gone,
+    another process is the parent: a SIGCONT does nothing to one that runs."""
+    found = procfs.stat(supervisor)
+    front = None if found is None else procfs.stat(found.ppid)
     outer = None if front is None else procfs.stat(front.ppid)
-    if front is None or outer is None or outer.comm != front.comm:
-        return [front_pid]
-    return [front_pid, outer.pid]
-
-
-def _may_be_front(pid: int, supervisor: int) -> bool:
-    program = procfs.linked(f"/proc/{pid}/exe")
-    is_the_same = program != "" and program == procfs.linked(f"/proc/{supervisor}/exe")
-    return not procfs.is_dumpable(pid) or is_the_same
+    if front is None:
+        return []
+    return [front.pid, outer.pid] if outer and outer.comm == front.comm else [front.pid]

@@ -42,6 +42,9 @@ SCHEMA = "sigwrap.killswitch/1"
 _ANNOUNCEMENT = "sigwrap-killswitch"
 _MAX_BYTES = 1 << 16
 _LONGEST_TEXT = 500
+_LOOKS_EVERY_S = 0.5
+_DISBELIEVED_AT_LOOK = 7
+_REFUSED_AGAIN_AFTER_S = 10.0
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -74,21 +77,10 @@ def stores(store: str | None, environment: Mapping[str, str]) -> tuple[str, ...]
             found.append(default_store(rest))
         except StoreError:
             pass  # there is no home directory
-    return tuple({_real(each): _absolute(each) for each in found}.values())
-
-
-def _real(path: str) -> str:
     try:
-        return os.path.realpath(path)
+        return tuple({os.path.realpath(each): os.path.abspath(each) for each in found}.values())
     except OSError:  # the current directory is gone
-        return path
-
-
-def _absolute(path: str) -> str:
-    try:
-        return os.path.abspath(path)
-    except OSError:
-        return path
+        return tuple(each for each in found if os.path.isabs(each))
 
 
 def read(store: str) -> State | None:
@@ -301,15 +293,10 @@ def _decoded(data: bytes) -> State:
     )
 
 
-# End a session when `sigwrap killswitch on` signals it. It refuses this signal from a process in a
-# session.
-
-_LOOKS_EVERY_S = 0.5
-_DISBELIEVED_AFTER_S = 3.0
-_REFUSED_AGAIN_AFTER_S = 10.0
-
-
 class KillSwitch:
+    """Ends a session when `sigwrap killswitch on` signals it. It refuses this signal from a process
+    in a session."""
+
     def __init__(self, session: Session) -> None:
         self._places = [_Place(store) for store in session.plan.stores]
         self._session = session
@@ -361,21 +348,12 @@ class KillSwitch:
     def _look_regularly(self) -> None:
         if self._is_on:
             return
-        now_s = time.monotonic()
         for place in self._places:
-            self._look(place, now_s)
+            state = place.look()
+            place.looks = 0 if state is None else place.looks + 1
+            if state is not None and place.looks == _DISBELIEVED_AT_LOOK:
+                self._note_unannounced(place, state)
         self._loop.call_in(_LOOKS_EVERY_S, self._look_regularly)
-
-    def _look(self, place: _Place, now_s: float) -> None:
-        state = place.look()
-        if state is None:
-            place.first_seen_s = 0.0
-            place.is_noted = False
-        elif not place.first_seen_s:
-            place.first_seen_s = now_s
-        elif not place.is_noted and now_s - place.first_seen_s > _DISBELIEVED_AFTER_S:
-            place.is_noted = True
-            self._note_unannounced(place, state)
 
     def _note_unannounced(self, place: _Place, state: State) -> None:
         """Record a file that came without a signal.
@@ -398,8 +376,7 @@ class _Place:
 
     def __init__(self, store: str) -> None:
         self.path = os.path.abspath(store)
-        self.first_seen_s = 0.0
-        self.is_noted = False
+        self.looks = 0  # in a row that found the file
         self._pinned = PinnedPath(os.path.realpath(self.path))
 
     def look(self) -> State | None:

@@ -14,7 +14,7 @@ from sigwrap.approve.approvers import find_typist
 from sigwrap.bare import signal, suppress
 from sigwrap.control import killswitch
 from sigwrap.control.activation import hides_processes
-from sigwrap.control.usage import SessionCgroup
+from sigwrap.control.cgroups import SessionCgroup
 from sigwrap.doctor import items
 from sigwrap.doctor.items import Finding, unchecked
 from sigwrap.errors import KernelError, NoInterception, SessionError, SigwrapError, StoreError
@@ -220,7 +220,7 @@ def try_cgroup() -> Finding:
         libc.set_parent_death_signal(signal.SIGKILL)
         signal.pause()
     try:
-        group.take(pid, counts_time=True, memory_bytes=_MUCH_MEMORY)
+        group.take(pid, _MUCH_MEMORY)
         counted = {"processor time": group.counts_time, "memory": group.counts_memory}
     finally:
         os.kill(pid, signal.SIGKILL)

@@ -23,8 +23,7 @@ from sigwrap.kernel.restage import Variables
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.rules import Crowd
-from sigwrap.record.recording import Recording
-from sigwrap.record.recordings import Expected
+from sigwrap.record.recordings import Expected, Recording
 from sigwrap.session.effects import (
     Continue,
     ContinueWatched,

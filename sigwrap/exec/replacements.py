@@ -22,7 +22,6 @@ from sigwrap.kernel.restage import (
     NoHostValue,
     Redirection,
     objection_to,
-    takes_from_the_host,
     variables_for,
 )
 from sigwrap.machine import IS_AARCH64, IS_X86_64
@@ -81,7 +80,7 @@ class Replacements:
             held.variables = variables_for(redirect, host, given, self._session_of(request))
         except NoHostValue as missing:
             return Unpreparable(f"sigwrap has no {missing.name} in its environment")
-        held.holds_secret = takes_from_the_host(redirect)
+        held.holds_secret = redirect.has_secret
         if held.holds_secret and (problem := objection_to(request.tid)):
             return Unpreparable(problem)
         if redirect.record and (changed := changed_stub_file()):
@@ -167,7 +166,7 @@ class Replacements:
         word, path = os.fsencode(command), os.environb.get(b"PATH", DEFAULT_PATH)
         folders = [folder for folder in path.split(b":") if folder.startswith(b"/")]
         if b"/" in word:
-            folders = [b""]
+            folders = [b"/"]
         try:
             pid, view = request.process.pid, self._ours.view
             caller = Caller(request.tid, pid, view, may_wait=may_wait)

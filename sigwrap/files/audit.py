@@ -11,16 +11,18 @@ import errno
 import os
 import stat
 import struct
+from collections.abc import Sequence
 
 from sigwrap import calls
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
-from sigwrap.files.judge import Change, FileAim, FileFacts, FileMediator, Touched, Unseen
+from sigwrap.files.judge import FileAim, FileFacts, FileMediator, Touched, Unseen
 from sigwrap.files.tree import as_they_lie
 from sigwrap.kernel.file_state import AT_EMPTY_PATH, known_state_in
 from sigwrap.kernel.memory import PATH_MAX, Memory, Unreadable
 from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, WouldBlock, our_view, path_of
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.files import FileRules
+from sigwrap.policy.judge.request import Operation
 from sigwrap.policy.judge.rules import default_of
 from sigwrap.session.effects import Continue, Unrecorded, would_fail
 from sigwrap.session.lineage import Process
@@ -61,13 +63,15 @@ class _Name(NamedTuple):
     path: bytes
 
 
+_Place = tuple[str, bool]  # a real path, and whether a file is there
+
+
 class _FileCall(NamedTuple):
     """What a call asks for."""
 
     syscall: str
     names: tuple[_Name, ...]
     flags: int = 0  # of a call that opens a file
-    resolve: int = 0  # openat2's
     follows: bool = False  # a link at the end of the path
 
     @property
@@ -78,11 +82,6 @@ class _FileCall(NamedTuple):
     def changes_nothing(self) -> bool:
         """Return whether its flags say so. With O_PATH the kernel ignores the others."""
         return self.opens and (bool(self.flags & os.O_PATH) or not self.flags & calls.O_CHANGES)
-
-
-class _Place(NamedTuple):
-    path: str
-    exists: bool
 
 
 class Files:
@@ -116,14 +115,14 @@ class Files:
             return Continue(Unrecorded.NO_RULE)
         try:
             caller = Caller(request.tid, request.process.pid, self._view, may_wait=may_wait)
-            first, *others = [_Lookup(caller, call, each).find() for each in call.names]
+            places = [_place(caller, each, follows=call.follows) for each in call.names]
         except PermissionError:
             return Unseen(_UNREADABLE)
         except OSError as refusal:
             return would_fail(refusal.errno or errno.EBADF)
-        if not first.path.startswith("/"):
+        if not places[0][0].startswith("/"):
             return Continue(Unrecorded.NO_RULE)  # a pipe or the like, by a link of /proc
-        return _touched(call, request.notification[6:], first, *others)
+        return _touched(call, request.notification[6:], places)
 
     def facts(self, request: Request, aim: FileAim) -> FileFacts:
         refresh_comm(request.process)
@@ -153,7 +152,9 @@ def _read_call(notification: Notification, syscall: str, *, may_wait: bool) -> _
                     raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
                 flags, _mode, resolve = _HOW.unpack(memory.block(arguments[2], _HOW.size))
         names = tuple(_name(memory, arguments, *at) for at in _AT[syscall])
-    return _FileCall(syscall, names, flags, resolve, _follows(syscall, arguments, flags))
+    if resolve & _RESOLVE_IN_ROOT:
+        names = tuple(each._replace(path=each.path.lstrip(b"/") or b".") for each in names)
+    return _FileCall(syscall, names, flags, _follows(syscall, arguments, flags))
 
 
 def _name(memory: Memory, arguments: tuple[int, ...], folder: int | None, path: int) -> _Name:
@@ -164,108 +165,94 @@ def _name(memory: Memory, arguments: tuple[int, ...], folder: int | None, path: 
 
 
 def _follows(syscall: str, arguments: tuple[int, ...], flags: int) -> bool:
-    match syscall:
-        case "truncate" | "truncate64":
-            return True
-        case "linkat":
-            return bool(arguments[4] & (_AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
-        case _ if syscall in _OPENS:
-            exclusively = os.O_CREAT | os.O_EXCL
-            return not flags & os.O_NOFOLLOW and flags & exclusively != exclusively
-        case _:
-            return False
+    if syscall in _OPENS:
+        exclusively = os.O_CREAT | os.O_EXCL
+        return not flags & os.O_NOFOLLOW and flags & exclusively != exclusively
+    if syscall == "linkat":
+        return bool(arguments[4] & (_AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
+    return syscall in ("truncate", "truncate64")
 
 
-def _touched(
-    call: _FileCall, arguments: tuple[int, ...], first: _Place, second: _Place | None = None
-) -> Touched:
+def _touched(call: _FileCall, arguments: tuple[int, ...], places: Sequence[_Place]) -> Touched:
+    (path, exists), to = places[0], places[-1][0]
+    written, created = (Operation.WRITE, path), (Operation.CREATE, path)
+    deleted = (Operation.DELETE, path)
     match call.syscall:
         case "truncate" | "truncate64":
-            return Touched(Change.WRITE, first.path)
+            return Touched("write", (written,), path)
         case "unlink" | "unlinkat" | "rmdir":
-            return Touched(Change.DELETE, first.path)
-        case "rename" | "renameat" | "renameat2" if second is not None:
-            swaps = call.syscall == "renameat2" and bool(arguments[4] & _RENAME_EXCHANGE)
-            return Touched(Change.RENAME, first.path, second.path, is_exchange=swaps)
-        case "link" | "linkat" if second is not None:
-            return Touched(Change.CREATE, first.path, second.path)
+            return Touched("delete", (deleted,), path)
+        case "link" | "linkat":
+            return Touched("create", ((Operation.CREATE, to),), path, to)
+        case "rename" | "renameat" | "renameat2":
+            asks = [deleted, (Operation.CREATE, to)]
+            if call.syscall == "renameat2" and arguments[4] & _RENAME_EXCHANGE:
+                asks += [(Operation.DELETE, to), created]
+            return Touched("rename", tuple(asks), path, to)
         case _ if not call.opens:
-            return Touched(Change.CREATE, first.path)
-    flags = call.flags
-    is_without_name = flags & os.O_TMPFILE == os.O_TMPFILE
-    makes = bool(flags & os.O_CREAT) and (not first.exists or bool(flags & os.O_EXCL))
+            return Touched("create", (created,), path)
+    is_without_name = call.flags & os.O_TMPFILE == os.O_TMPFILE
+    makes = bool(call.flags & os.O_CREAT) and (not exists or bool(call.flags & os.O_EXCL))
     if is_without_name or not makes:
-        return Touched(Change.WRITE, first.path)
-    writes = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_TRUNC))
-    return Touched(Change.CREATE, first.path, is_written=writes)
+        return Touched("write", (written,), path)
+    writes = call.flags & (os.O_WRONLY | os.O_RDWR | os.O_TRUNC)
+    return Touched("create", (created, written) if writes else (created,), path)
 
 
-class _Lookup:
-    """Finds where one path of a call leads."""
+def _place(caller: Caller, name: _Name, *, follows: bool) -> _Place:
+    """Return where a path leads, and whether there is a file."""
+    try:
+        return _resolved(caller, name, follows=follows)
+    except OSError:
+        return _as_called(caller, name), False
 
-    def __init__(self, caller: Caller, call: _FileCall, name: _Name) -> None:
-        self._caller = caller
-        self._folder_fd = name.folder_fd
-        self._follows = call.follows
-        self._path = name.path
-        if call.resolve & _RESOLVE_IN_ROOT:
-            self._path = self._path.lstrip(b"/") or b"."
 
-    def find(self) -> _Place:
+def _resolved(caller: Caller, name: _Name, *, follows: bool) -> _Place:
+    folder, _, last = name.path.rstrip(b"/").rpartition(b"/")
+    if last in _NOT_A_NAME:
+        return _whole(caller, name, follows=follows)
+    if folder or name.path.startswith(b"/"):
+        held = caller.open(folder or b"/", name.folder_fd)
+    else:
+        held = caller.open_folder(name.folder_fd)
+    try:
+        mode = _mode_in(caller, held, last)
+        if mode is not None and follows and stat.S_ISLNK(mode):
+            return _whole(caller, name, follows=follows)
+        path = path_of(held) or _LONGER_THAN_TOLD
+        return f"{path.rstrip('/')}/{os.fsdecode(last)}", mode is not None
+    finally:
+        os.close(held)
+
+
+def _whole(caller: Caller, name: _Name, *, follows: bool) -> _Place:
+    if not name.path and name.folder_fd != AT_FDCWD and follows:
+        held = caller.open_descriptor(name.folder_fd)  # AT_EMPTY_PATH
+    else:
+        held = caller.open(name.path, name.folder_fd)
+    try:
+        return path_of(held) or _LONGER_THAN_TOLD, True
+    finally:
+        os.close(held)
+
+
+def _mode_in(caller: Caller, folder: int, name: bytes) -> int | None:
+    """Return the mode of the file, None if there is no such name."""
+    if not caller.may_wait and not caller.is_local(caller.known_state(folder)):
+        raise WouldBlock(SERVED)
+    try:
+        return known_state_in(folder, name).mode
+    except FileNotFoundError:
+        return None
+
+
+def _as_called(caller: Caller, name: _Name) -> str:
+    """Return the path as the caller wrote it. Raises OSError if its folder is not open."""
+    path = name.path
+    if not path.startswith(b"/"):
+        held = caller.open_folder(name.folder_fd)
         try:
-            return self._resolved()
-        except OSError:
-            return _Place(self._as_called(), exists=False)
-
-    def _resolved(self) -> _Place:
-        folder, _, name = self._path.rstrip(b"/").rpartition(b"/")
-        if name in _NOT_A_NAME:
-            return self._whole()
-        if not folder:
-            folder = b"/" if self._path.startswith(b"/") else b"."
-        held = self._open(folder)
-        try:
-            mode = self._mode_in(held, name)
-            if mode is not None and self._follows and stat.S_ISLNK(mode):
-                return self._whole()
-            path = path_of(held) or _LONGER_THAN_TOLD
-            return _Place(f"{path.rstrip('/')}/{os.fsdecode(name)}", mode is not None)
+            path = os.path.join(os.fsencode(path_of(held) or _LONGER_THAN_TOLD), path)
         finally:
             os.close(held)
-
-    def _open(self, path: bytes) -> int:
-        if path == b".":
-            return self._caller.open_folder(self._folder_fd)
-        return self._caller.open(path, self._folder_fd)
-
-    def _whole(self) -> _Place:
-        if not self._path and self._folder_fd != AT_FDCWD and self._follows:
-            held = self._caller.open_descriptor(self._folder_fd)  # AT_EMPTY_PATH
-        else:
-            held = self._caller.open(self._path, self._folder_fd)
-        try:
-            return _Place(path_of(held) or _LONGER_THAN_TOLD, exists=True)
-        finally:
-            os.close(held)
-
-    def _mode_in(self, folder: int, name: bytes) -> int | None:
-        """Return the mode of the file, None if there is no such name."""
-        if not self._caller.may_wait and not self._caller.is_local(
-            self._caller.known_state(folder)
-        ):
-            raise WouldBlock(SERVED)
-        try:
-            return known_state_in(folder, name).mode
-        except FileNotFoundError:
-            return None
-
-    def _as_called(self) -> str:
-        """Return the path as the caller wrote it. Raises OSError if its folder is not open."""
-        path = self._path
-        if not path.startswith(b"/"):
-            held = self._caller.open_folder(self._folder_fd)
-            try:
-                path = os.path.join(os.fsencode(path_of(held) or _LONGER_THAN_TOLD), path)
-            finally:
-                os.close(held)
-        return os.fsdecode(os.path.normpath(path))
+    return os.fsdecode(os.path.normpath(path))

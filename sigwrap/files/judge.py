@@ -16,7 +16,7 @@ import errno
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from sigwrap.bare import Enum, NamedTuple
+from sigwrap.bare import NamedTuple
 from sigwrap.events import Payload
 from sigwrap.policy.judge.file_words import FileWord, Use, fails_from, file_words, name_of
 from sigwrap.policy.judge.files import FileRules
@@ -46,19 +46,11 @@ _CREATES = frozenset({Use.WRITE, Use.CREATE, Use.FILL})
 _FOR_FOLDERS = frozenset({Use.READ_BENEATH, Use.DELETE, Use.FILL})
 
 
-class Change(Enum):
-    WRITE = "write"
-    CREATE = "create"
-    DELETE = "delete"
-    RENAME = "rename"
-
-
 class Touched(NamedTuple):
-    change: Change
+    operation: str  # write, create, delete or rename
+    asks: tuple[tuple[Operation, str], ...]  # which the rules decide on
     path: str  # its real place; if unknown, as the caller wrote it
     to: str = ""  # the other name in a rename or link
-    is_written: bool = False  # the created file is then written
-    is_exchange: bool = False  # each file gets the other's name
 
 
 class Unseen(NamedTuple):
@@ -96,27 +88,8 @@ class FileMediator:
                 yield facts.aim
 
     def _audits(self, touched: Touched) -> Decision | None:
-        decisions = (self._rules.by_rules(*each) for each in _asks(touched))
+        decisions = (self._rules.by_rules(*each) for each in touched.asks)
         return next((each for each in decisions if each.action is Action.AUDIT), None)
-
-
-def _asks(touched: Touched) -> Iterator[tuple[Operation, str]]:
-    path, to = touched.path, touched.to
-    match touched.change:
-        case Change.WRITE:
-            yield Operation.WRITE, path
-        case Change.CREATE:
-            yield Operation.CREATE, to or path
-            if touched.is_written:
-                yield Operation.WRITE, path
-        case Change.DELETE:
-            yield Operation.DELETE, path
-        case Change.RENAME:
-            yield Operation.DELETE, path
-            yield Operation.CREATE, to
-            if touched.is_exchange:
-                yield Operation.DELETE, to
-                yield Operation.CREATE, path
 
 
 def _record(facts: FileFacts, aim: Touched | Unseen, decision: Decision) -> Steps:
@@ -124,7 +97,7 @@ def _record(facts: FileFacts, aim: Touched | Unseen, decision: Decision) -> Step
     path = to = ""
     operation = "unseen"
     if isinstance(aim, Touched):
-        path, to, operation = aim.path, aim.to, aim.change.value
+        operation, _, path, to = aim
     payload = {
         "syscall": facts.syscall,
         "comm": facts.process.comm,

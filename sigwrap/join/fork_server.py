@@ -31,6 +31,7 @@ VERSION = 1
 MAX_BYTES = 64 * 1024  # in a message
 MOST_DESCRIPTORS = 253  # in a message; the kernel takes no more
 MAX_WORDS_BYTES = 8 << 20
+READY = b"\0"  # a session prints it once commands can join; no message has it
 KIND = socket.SOCK_SEQPACKET
 _LARGEST = 1 << 64  # a number may be a resource limit
 _PREFIX = "sigwrap-joined"

@@ -25,6 +25,7 @@ from sigwrap.join.fork_server import (
     KIND,
     MAX_BYTES,
     MOST_DESCRIPTORS,
+    READY,
     BadMessage,
     Call,
     address,
@@ -123,9 +124,6 @@ def _inherited_descriptors() -> tuple[int, ...]:
     return tuple(found)
 
 
-# The session
-
-
 def connect_or_start(
     inherited: Inherited, *, store: str, name: str, settings: dict[str, Any]
 ) -> socket.socket:
@@ -134,10 +132,6 @@ def connect_or_start(
     while True:
         try:
             connection = _connected(at, name)
-        except _NotTrusted:
-            if time.monotonic() - began_s > _ENDS_WITHIN_S:
-                raise
-        else:
             if connection is None and (door := _bound(at, name)) is not None:
                 _start(inherited, settings, door)
                 connection = _connected(at, name)
@@ -145,6 +139,9 @@ def connect_or_start(
                     raise SessionError(f"session {name} was started but can't be joined")
             if connection is not None:
                 return connection
+        except _NotTrusted:
+            if time.monotonic() - began_s > _ENDS_WITHIN_S:
+                raise
         if time.monotonic() - began_s > _LISTENS_WITHIN_S:
             raise SessionError(
                 f"session {name} is still starting after {_LISTENS_WITHIN_S:.0f} s",
@@ -157,9 +154,9 @@ def _connected(at: bytes, name: str) -> socket.socket | None:
     """Return None if no process listens."""
     connection = socket.socket(socket.AF_UNIX, KIND)
     try:
-        _wait_at_most(connection, _ACCEPTS_WITHIN_S)
+        accepts_within = struct.pack("@ll", _ACCEPTS_WITHIN_S, 0)  # if the backlog is full
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, accepts_within)
         connection.connect(at)
-        _wait_at_most(connection, 0)
     except ConnectionRefusedError:
         connection.close()
         return None
@@ -184,11 +181,6 @@ def _connected(at: bytes, name: str) -> socket.socket | None:
     return connection
 
 
-def _wait_at_most(end: socket.socket, seconds: int) -> None:
-    """Limit how long `connect` waits for a full backlog; 0 for no limit."""
-    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", seconds, 0))
-
-
 def _bound(at: bytes, name: str) -> socket.socket | None:
     """Return a socket with this address, or None if another process has it."""
     door = socket.socket(socket.AF_UNIX, KIND)
@@ -203,79 +195,55 @@ def _bound(at: bytes, name: str) -> socket.socket | None:
 
 
 def _start(inherited: Inherited, settings: dict[str, Any], door: socket.socket) -> None:
-    readable, ready = os.pipe()
     printed, stderr = os.pipe()
-    whole = {**settings, "ready_fd": ready, "door_fd": door.fileno()}
+    whole = {**settings, "door_fd": door.fileno()}
     settings_fd = own_code.sealed("settings", json.dumps(whole).encode())
     pid = linux_process.fork()
     if pid == 0:
         try:
-            _become_session(inherited, settings_fd, (ready, door.fileno()), stderr)
+            _become_session(inherited, settings_fd, door.fileno(), stderr)
         finally:
             os._exit(REFUSED)
-    for fd in (ready, stderr, settings_fd, door.detach()):  # the session holds them from now on
+    for fd in (stderr, settings_fd, door.detach()):  # the session holds them from now on
         os.close(fd)
     try:
-        _await_ready(pid, readable, printed)
+        _await_ready(pid, printed)
     finally:
-        os.close(readable)
         os.close(printed)
 
 
-def _become_session(
-    inherited: Inherited, settings_fd: int, kept: tuple[int, ...], stderr: int
-) -> None:
+def _become_session(inherited: Inherited, settings_fd: int, door_fd: int, stderr: int) -> None:
     """Execute the session, with none of our streams: a reader of a pipe would wait for its end."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.dup2(stderr, 2)
-    close_all_but({0, 1, 2, settings_fd, *kept})
-    for fd in (settings_fd, *kept):
+    close_all_but({0, 1, 2, settings_fd, door_fd})
+    for fd in (settings_fd, door_fd):
         os.set_inheritable(fd, True)
     line = [*onefile.own_line(), "--as", "joined", str(settings_fd)]
     restore_signals(inherited)
     os.execve(line[0], line, inherited.environment)
 
 
-def _await_ready(pid: int, readable: int, printed: int) -> None:
-    """Wait until the session is ready, and print what it prints until then."""
-    os.set_blocking(printed, False)
+def _await_ready(pid: int, printed: int) -> None:
+    """Print what the session prints until it is ready (READY)."""
     poll = select.poll()
-    poll.register(readable, select.POLLIN)
     poll.register(printed, select.POLLIN)
     until_s = time.monotonic() + _READY_WITHIN_S
-    is_over = False
-    while not is_over:
-        happened = [fd for fd, _ in poll.poll(max(0.0, until_s - time.monotonic()) * 1000)]
-        if not happened:
-            linux_process.send(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            raise SessionError(f"the session did not start within {_READY_WITHIN_S:.0f} s")
-        is_over = readable in happened
-        if not _print_from(printed):
-            poll.unregister(printed)
-            printed = -1
-    if not os.read(readable, 16):
-        _, wait_status = os.waitpid(pid, 0)
-        raise NotStarted(os.waitstatus_to_exitcode(wait_status))
-
-
-def _print_from(printed: int) -> bool:
-    """Return False at its end."""
-    while printed >= 0:
-        try:
-            data = os.read(printed, 1 << 16)
-        except BlockingIOError:
-            return True
+    while poll.poll(max(0.0, until_s - time.monotonic()) * 1000):
+        data = os.read(printed, 1 << 16)
+        text, is_ready, _ = data.partition(READY)
+        os.write(2, text)
+        if is_ready:
+            return
         if not data:
-            return False
-        os.write(2, data)
-    return True
-
-
-# The command
+            _, wait_status = os.waitpid(pid, 0)
+            raise NotStarted(os.waitstatus_to_exitcode(wait_status))
+    linux_process.send(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    raise SessionError(f"the session did not start within {_READY_WITHIN_S:.0f} s")
 
 
 class _Joining:
@@ -292,8 +260,7 @@ class _Joining:
         self._tell = tell
         self._signals: SignalFd = take_signals()
         self._left: Left | None = None
-        self._is_taken = self._was_answered = False
-        self._answers_until_s = time.monotonic() + _ANSWERS_WITHIN_S
+        self._is_taken = False
         self._first_sigterm_s = 0.0
         self._poll = select.epoll()
         self._poll.register(connection.fileno(), select.EPOLLIN)
@@ -310,7 +277,13 @@ class _Joining:
             self._relay.begin(self._poll)
         try:
             while self._left is None or self._has_last_output():
-                for fd, happened in self._poll.poll(self._patience_s()):
+                ready = self._poll.poll(None if self._is_taken else _ANSWERS_WITHIN_S)
+                if not ready:
+                    raise SessionError(
+                        f"the session has not answered for {_ANSWERS_WITHIN_S:.0f} s",
+                        "its supervisor may be stopped, or still ending the session",
+                    )
+                for fd, happened in ready:
                     if fd == self._connection.fileno():
                         self._on_message()
                     elif fd == self._signals.fd:
@@ -327,18 +300,6 @@ class _Joining:
                 self._relay.end()
             self._signals.close()
         return self._left
-
-    def _patience_s(self) -> float | None:
-        """Return how long to wait for an answer; None once there was one."""
-        if self._was_answered:
-            return None
-        left_s = self._answers_until_s - time.monotonic()
-        if left_s <= 0.0:
-            raise SessionError(
-                f"the session has not answered for {_ANSWERS_WITHIN_S:.0f} s",
-                "its supervisor may be stopped, or still ending the session",
-            )
-        return left_s
 
     def _has_last_output(self) -> bool:
         if self._relay is None:
@@ -381,7 +342,6 @@ class _Joining:
             )
         if not packet:
             raise _NotTaken
-        self._was_answered = True
         try:
             message = decode(packet)
         except BadMessage as bad:

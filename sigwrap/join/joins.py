@@ -23,6 +23,7 @@ from sigwrap.join.fork_server import (
     MAX_BYTES,
     MAX_WORDS_BYTES,
     MOST_DESCRIPTORS,
+    READY,
     BadMessage,
     Call,
     decode,
@@ -53,10 +54,10 @@ _BACKLOG = 64
 _ERRORS, _STATUSES = 0xFFF, 0xFFFF  # the largest possible ones
 _ASKS_WITHIN_S = 10.0
 _SEND_AGAIN_S = 0.2
-# A signal that ends or stops the caller's job is meant for all of the command's job.
+# A signal that ends or stops the caller's job is meant for all of the command's job, its group.
 _FOR_THE_JOB = frozenset(
     {
-        *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM),
+        *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGKILL),
         *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT),
     }
 )
@@ -99,12 +100,12 @@ class Joins:
         self._has_begun = True
 
     def _report_ready(self) -> None:
-        os.set_blocking(self._settings.ready_fd, False)
+        """Tell the caller that started the session, which closes its end of standard error."""
+        os.set_blocking(2, False)
         try:
-            os.write(self._settings.ready_fd, b"ready")
-        except BrokenPipeError:
-            pass  # the caller that started it was killed; the next one uses it
-        os.close(self._settings.ready_fd)
+            os.write(2, READY)
+        except OSError:
+            pass  # the caller was killed; the next one uses the session
 
     def tell(self, text: str) -> None:
         """Print a line for all callers; at the start, for the one that starts the session."""
@@ -159,7 +160,6 @@ class Joins:
             self._refuse(accepted, f"the session cannot watch it: {error.strerror}")
             return
         self._callers[self._count] = caller
-        self.loop.call_at(time.monotonic() + _ASKS_WITHIN_S, caller.leave_if_silent)
 
     def _refuse(self, accepted: socket.socket, why: str) -> None:
         self._listener.refuse(accepted, encode({"refused": f"refused: {why}"}))
@@ -231,7 +231,7 @@ class Joins:
         by = Sender(peer.pid, peer.uid, Place.CALLER_ENDED, masked_text(peer.command))
         self._record_passed_on(caller, signal.SIGKILL, by.payload)
         if self.is_forked(caller.command_pid):
-            _send_to_job(caller.command_pid, signal.SIGKILL)
+            _send(caller.command_pid, signal.SIGKILL)
 
     def on_gone(self, caller: _Caller) -> None:
         """The caller was killed, or knows how its command ended."""
@@ -329,10 +329,6 @@ class _Caller:
             self._joins.loop.unwatch(self._end.fileno())
             let_go(self._end.detach())
 
-    def leave_if_silent(self) -> None:
-        if not self.has_asked and self._end.fileno() >= 0:
-            self._joins.on_gone(self)
-
     def has_command(self, pid: int) -> None:
         self.command_pid = pid
         for each in self._early:
@@ -341,12 +337,8 @@ class _Caller:
     def signal(self, number: int) -> None:
         if not self.command_pid:
             self._early[number] = None
-        elif not self._joins.is_forked(self.command_pid):
-            return
-        elif number in _FOR_THE_JOB:
-            _send_to_job(self.command_pid, number)
-        else:
-            linux_process.send(self.command_pid, number)
+        elif self._joins.is_forked(self.command_pid):
+            _send(self.command_pid, number)
 
     def _on_readable(self, _happened: int) -> None:
         fds: list[int] = []
@@ -398,8 +390,7 @@ def _sealed_words(fd: int) -> bytes:
     return os.pread(fd, size, 0)
 
 
-def _send_to_job(pid: int, number: int) -> None:
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        linux_process.send(pid, number)
+def _send(command: int, number: int) -> None:
+    """Send a signal to a command, or to its job if the signal is for all of that."""
+    if number not in _FOR_THE_JOB or not linux_process.send(-command, number):
+        linux_process.send(command, number)

@@ -11,11 +11,11 @@ import resource
 import stat
 from collections.abc import Iterable
 
-from sigwrap.bare import IO, NamedTuple, deque, socket, suppress
+from sigwrap.bare import IO, deque, socket, suppress
 from sigwrap.errors import DOCTOR, KernelError, SessionError
 from sigwrap.kernel.file_state import is_on_local_device, kind_of, known_state_in, mount_of
 from sigwrap.kernel.libc import syscall
-from sigwrap.kernel.paths import AT_FDCWD, OTHER_MOUNT, link_target, open_on_one_mount
+from sigwrap.kernel.paths import AT_FDCWD, OTHER_MOUNT, link_target
 from sigwrap.kernel.signals import open_thread
 from sigwrap.machine import NUMBERS
 
@@ -144,74 +144,50 @@ def open_plain_file(path: str) -> IO[bytes]:
         raise
 
 
-# Open a path later exactly as it was when it was pinned.
+_PATH_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
-_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class _Segment(NamedTuple):
-    """A part of the path that is on one mount."""
-
-    mount_point: str  # its name in the segment before
-    mount: int
-    rest: str
-
-
-Known = dict[str, tuple[_Segment, ...]]
+Known = dict[str, int]  # the mounts of paths
 
 
 class PinnedPath:
-    def __init__(self, path: str, known: Known | None = None) -> None:
-        """Pin an absolute path without links; its last parts may be missing or unreadable.
+    """An absolute path without links, which must stay on the mounts that it has now.
 
-        `known` caches directories for other paths that are pinned now.
-        """
+    Its last parts may be missing or unreadable: these must be on the mount of their directory. No
+    part is looked up on another mount, whose server could block.
+    """
+
+    def __init__(self, path: str, known: Known | None = None) -> None:
+        """`known` keeps mounts for other paths that are pinned now."""
         self.path = path
-        self._segments = _segments(path.rstrip("/"), {} if known is None else known)
+        known = {} if known is None else known
+        self._parts: list[tuple[str, int]] = []  # names, and their mounts
+        above = "/"
+        for name in (".", *filter(None, path.split("/"))):
+            above = os.path.join(above, name)
+            if above not in known:
+                try:
+                    known[above] = known_state_in(AT_FDCWD, os.fsencode(above)).mount
+                except OSError:
+                    known[above] = self._parts[-1][1]
+            self._parts.append((name, known[above]))
 
     def open(self, flags: int = 0) -> int:
-        """Return an O_PATH descriptor; raise OSError if a link or another mount is on the path."""
-        fd = os.open("/", _FLAGS)
+        """Return an O_PATH descriptor; raise OSError if a link or another mount is on the path.
+
+        A link at its end is opened itself.
+        """
+        fd = os.open("/", _PATH_FLAGS)
         try:
-            for segment in self._segments:
-                if segment.mount_point:
-                    fd = _replaced(fd, os.open(segment.mount_point, _FLAGS, dir_fd=fd))
-                if mount_of(fd) != segment.mount:
+            for position, (name, mount) in enumerate(self._parts, 1):
+                own_flags = flags if position == len(self._parts) else 0
+                above, fd = fd, os.open(name, _PATH_FLAGS | own_flags, dir_fd=fd)
+                os.close(above)
+                if mount_of(fd) != mount:
                     raise OSError(errno.EXDEV, OTHER_MOUNT)
-                if segment.rest:
-                    fd = _replaced(fd, open_on_one_mount(fd, segment.rest, flags))
         except BaseException:
             os.close(fd)
             raise
         return fd
-
-
-def _replaced(old: int, new: int) -> int:
-    os.close(old)
-    return new
-
-
-def _segments(path: str, known: Known) -> tuple[_Segment, ...]:
-    found = known.get(path)
-    if found is not None:
-        return found
-    try:
-        mount = known_state_in(AT_FDCWD, os.fsencode(path or "/")).mount
-    except OSError:
-        mount = 0  # if it is made later, it must be on the mount of its directory
-    if not path:
-        found = (_Segment("", mount, ""),)
-    else:
-        above, _, name = path.rpartition("/")
-        before = _segments(above, known)
-        last = before[-1]
-        if mount in (0, last.mount):
-            rest = f"{last.rest}/{name}" if last.rest else name
-            found = (*before[:-1], _Segment(last.mount_point, last.mount, rest))
-        else:
-            found = (*before, _Segment(name, mount, ""))
-    known[path] = found
-    return found
 
 
 # Duplicate descriptors of other processes, and close them: the last close of a file may wait.
@@ -300,7 +276,7 @@ def closes_at_once(fd: int) -> bool:
 
 
 def _closes_at_once(path: bytes) -> bool:
-    kind, major = kind_of(path)
+    kind, major, _minor = kind_of(path)
     return kind != stat.S_IFSOCK and (kind != stat.S_IFCHR or major in _LOCAL_MAJORS)
 
 

@@ -151,23 +151,20 @@ def _listed() -> list[tuple[int, bytes]]:
     """Return the ids and types of all mounts; none before Linux 6.8, or if a container refuses."""
     found: list[tuple[int, bytes]] = []
     buffer = ctypes.create_string_buffer(_MAX_BYTES)
+    ids = (ctypes.c_uint64 * _LISTED_AT_ONCE)()
     last = 0
-    while ids := _ids_after(last):
-        last = ids[-1]
-        for number in ids:
+    while True:
+        request = _REQUEST.pack(_REQUEST.size, 0, _THE_ROOT, last)
+        count = _ask_mount(_SYS_LISTMOUNT, request, ctypes.addressof(ids), _LISTED_AT_ONCE, 0)
+        if count <= 0:
+            return found
+        last = ids[count - 1]
+        for number in ids[:count]:
             request = _REQUEST.pack(_REQUEST.size, 0, number, _TYPE)
             if _ask_mount(_SYS_STATMOUNT, request, ctypes.addressof(buffer), _MAX_BYTES, 0) == 0:
                 data = buffer.raw
                 start = _STRINGS_AT + _TYPE_AT.unpack_from(data)[0]
                 found.append((number, data[start : data.index(b"\0", start)]))
-    return found
-
-
-def _ids_after(last: int) -> list[int]:
-    ids = (ctypes.c_uint64 * _LISTED_AT_ONCE)()
-    request = _REQUEST.pack(_REQUEST.size, 0, _THE_ROOT, last)
-    count = _ask_mount(_SYS_LISTMOUNT, request, ctypes.addressof(ids), _LISTED_AT_ONCE, 0)
-    return list(ids[: max(0, count)])
 
 
 def _mountinfo(pid: int | str) -> list[MountLine]:
@@ -188,8 +185,6 @@ def unescaped(point: bytes) -> bytes:
         return point
     return re.sub(rb"\\([0-7]{3})", lambda escaped: bytes([int(escaped[1], 8)]), point)
 
-
-# Read statx(2) of a file, without asking the program that serves it.
 
 _SYS_STATX = NUMBERS["statx"]
 AT_EMPTY_PATH = 0x1000
@@ -215,7 +210,7 @@ class _Buffers(_thread._local):
 _buffers = _Buffers()
 OWNER = struct.Struct("<20xII")
 _MODE_AND_CHANGE = struct.Struct("<28xH66xqI")  # mode, ctime
-_BORN = struct.Struct("<80xqI")
+_BORN = struct.Struct("<28xH2xQ40xqI44xII")  # mode, inode, birth, device
 _INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
 _STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
 _DEVICE = struct.Struct("<28xH98xII")  # mode, rdev_major, rdev_minor
@@ -268,19 +263,27 @@ def inode_of(file: bytes | int) -> Inode:
 
 
 def born_at(file: bytes | int) -> Born:
-    found = _ask_about(file, _STATX_INO | _STATX_BTIME)
-    number, major, minor, _ = _INODE_AND_DEVICE.unpack_from(found)
-    seconds, nanoseconds = _BORN.unpack_from(found)
-    return (major << 32 | minor, number), (seconds, nanoseconds)
+    return _read_born(_ask_about(file, _STATX_INO | _STATX_BTIME))[1]
 
 
-def kind_of(path: bytes) -> tuple[int, int]:
-    """Return the type, and a device's major number. Follows links of /proc."""
-    kind, major, _minor = device_of(path)
-    return kind, major
+def born_sockets(paths: Iterable[str]) -> Iterator[tuple[str, Born]]:
+    """Yield the paths of sockets; there may be thousands."""
+    buffer = _buffers.own
+    address = ctypes.addressof(buffer)
+    flags, mask = AT_STATX_DONT_SYNC, _STATX_TYPE | _STATX_INO | _STATX_BTIME
+    for path in paths:
+        if _statx(_SYS_STATX, 0, os.fsencode(path), flags, mask, address) == 0:
+            mode, born = _read_born(buffer)
+            if stat.S_ISSOCK(mode):
+                yield path, born
 
 
-def device_of(path: bytes) -> tuple[int, int, int]:
+def _read_born(found: Buffer) -> tuple[int, Born]:
+    mode, number, seconds, nanoseconds, major, minor = _BORN.unpack_from(found)
+    return mode, ((major << 32 | minor, number), (seconds, nanoseconds))
+
+
+def kind_of(path: bytes) -> tuple[int, int, int]:
     """Return the type, and a device's numbers. Follows links of /proc."""
     mode, major, minor = _DEVICE.unpack_from(_ask_about(path, _STATX_TYPE))
     return stat.S_IFMT(mode), major, minor

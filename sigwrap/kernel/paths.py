@@ -51,28 +51,8 @@ _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_CACHED = 0x20
 _AT_EACCESS_EMPTY = 0x200 | AT_EMPTY_PATH
 _PATH_FLAGS = os.O_PATH | os.O_CLOEXEC
-
-
-def _how(flags: int, resolve: int) -> bytes:
-    return struct.pack("<QQQ", flags, 0, _RESOLVE_NO_MAGICLINKS | resolve)
-
-
-class _Hows(NamedTuple):
-    waiting: bytes
-    cached: bytes
-    on_one_mount: bytes
-
-
-_FOLLOWED = _Hows(
-    _how(_PATH_FLAGS, 0),
-    _how(_PATH_FLAGS, _RESOLVE_CACHED),
-    _how(_PATH_FLAGS, _RESOLVE_NO_XDEV),
-)
-_UNFOLLOWED = _Hows(
-    _how(_PATH_FLAGS | os.O_NOFOLLOW, 0),
-    _how(_PATH_FLAGS | os.O_NOFOLLOW, _RESOLVE_CACHED),
-    _how(_PATH_FLAGS | os.O_NOFOLLOW, _RESOLVE_NO_XDEV),
-)
+_LINK_FLAGS = _PATH_FLAGS | os.O_NOFOLLOW
+_HOW = struct.Struct("<QQQ")
 _NOT_CACHED = frozenset({errno.EAGAIN, errno.EINVAL})  # EINVAL: this kernel lacks RESOLVE_CACHED
 _TO_BE_WALKED = _NOT_CACHED | {errno.ELOOP}
 
@@ -129,7 +109,7 @@ def demand_openat2() -> None:
 
     Without openat2, every exec would fail with a misleading errno.
     """
-    how = _FOLLOWED.waiting
+    how = _HOW.pack(_PATH_FLAGS, 0, 0)
     refused = "the kernel refused openat2(2)"
     os.close(syscall(refused, _SYS_OPENAT2, AT_FDCWD, b"/", how, len(how)))
 
@@ -137,7 +117,7 @@ def demand_openat2() -> None:
 def refuse_magic_links(path: str) -> None:
     """Raise OSError if the path contains a link of /proc, which differs for each process."""
     try:
-        os.close(_open(AT_FDCWD, os.fsencode(path), _FOLLOWED.waiting))
+        os.close(_open(AT_FDCWD, os.fsencode(path)))
     except OSError as failure:
         if failure.errno == errno.ELOOP:
             why = "the path has a link loop, or a link that differs per process"
@@ -146,7 +126,7 @@ def refuse_magic_links(path: str) -> None:
 
 def open_without_links(path: str) -> int:
     """Return an O_PATH descriptor. Raises OSError if any part of the path is a link."""
-    return _open(AT_FDCWD, os.fsencode(path), _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS))
+    return _open(AT_FDCWD, os.fsencode(path), resolve=_RESOLVE_NO_SYMLINKS)
 
 
 def open_on_one_mount(folder_fd: int, path: str, flags: int = 0) -> int:
@@ -154,13 +134,8 @@ def open_on_one_mount(folder_fd: int, path: str, flags: int = 0) -> int:
 
     A link at the end of the path is opened itself.
     """
-    how = _how(_PATH_FLAGS | os.O_NOFOLLOW | flags, _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV)
-    try:
-        return _open(folder_fd, os.fsencode(path), how)
-    except OSError as failure:
-        if failure.errno == errno.EXDEV:
-            raise OSError(errno.EXDEV, OTHER_MOUNT) from failure
-        raise
+    resolve = _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV
+    return _open(folder_fd, os.fsencode(path), _LINK_FLAGS | flags, resolve=resolve)
 
 
 def open_known(path: str, folder_fd: int = AT_FDCWD) -> int:
@@ -168,23 +143,25 @@ def open_known(path: str, folder_fd: int = AT_FDCWD) -> int:
 
     Raises OSError otherwise, EAGAIN if it is not cached.
     """
-    return _open(folder_fd, os.fsencode(path), _FOLLOWED.cached)
+    return _open(folder_fd, os.fsencode(path), resolve=_RESOLVE_CACHED)
 
 
 def lies_at(path: str, inode: Inode) -> bool:
     """Return whether the kernel's caches have this inode at the path, without links."""
-    how = _how(_PATH_FLAGS, _RESOLVE_NO_SYMLINKS | _RESOLVE_CACHED)
+    resolve = _RESOLVE_NO_SYMLINKS | _RESOLVE_CACHED
     try:
-        found = _open(AT_FDCWD, os.fsencode(path), how)
+        found = _open(AT_FDCWD, os.fsencode(path), resolve=resolve)
     except OSError:
         return False
     try:
-        return inode_of(b"/proc/self/fd/%d" % found) == inode
+        return inode_of(found) == inode
     finally:
         os.close(found)
 
 
-def _open(folder: int, path: bytes, how: bytes) -> int:
+def _open(folder: int, path: bytes, flags: int = _PATH_FLAGS, *, resolve: int = 0) -> int:
+    """Open without the links of /proc that differ for each process."""
+    how = _HOW.pack(flags, 0, _RESOLVE_NO_MAGICLINKS | resolve)
     found: int = _openat2(_SYS_OPENAT2, folder, path, how, len(how))
     if found < 0:
         raise last_failure()
@@ -242,7 +219,7 @@ class Caller:
         is_absolute = path.startswith(b"/")
         folder = AT_FDCWD if is_absolute else self.open_folder(folder_fd)
         try:
-            found = self._open_at_once(folder, path, _FOLLOWED)
+            found = self._open_at_once(folder, path)
             self.found_below_our_root = is_absolute
             return found
         except OSError as failure:
@@ -274,22 +251,21 @@ class Caller:
     def open_part(self, folder: int, part: bytes) -> int:
         """Open one name, without following a link."""
         try:
-            return self._open_at_once(folder, part, _UNFOLLOWED)
+            return self._open_at_once(folder, part, _LINK_FLAGS)
         except OSError as not_known:
             if self.may_wait or not_known.errno not in _NOT_CACHED:
                 raise
         if not self.is_local(self.state_of(folder)):
             raise WouldBlock(SERVED)
         try:
-            return _open(folder, part, _UNFOLLOWED.on_one_mount)
+            return _open(folder, part, _LINK_FLAGS, resolve=_RESOLVE_NO_XDEV)
         except OSError as failure:
             if failure.errno == errno.EXDEV:
                 raise WouldBlock(SERVED) from failure
             raise
 
-    def _open_at_once(self, folder: int, path: bytes, how: _Hows) -> int:
-        """Open as sigwrap sees it, without the links of /proc that differ for each process."""
-        return _open(folder, path, how.waiting if self.may_wait else how.cached)
+    def _open_at_once(self, folder: int, path: bytes, flags: int = _PATH_FLAGS) -> int:
+        return _open(folder, path, flags, resolve=0 if self.may_wait else _RESOLVE_CACHED)
 
     def state_of(self, fd: int) -> State:
         return self._state(fd, 0 if self.may_wait else AT_STATX_DONT_SYNC)
@@ -324,7 +300,7 @@ class Caller:
             return True
         while path := path.rstrip(b"/"):
             try:
-                found = self._open_at_once(folder, path, _UNFOLLOWED)
+                found = self._open_at_once(folder, path, _LINK_FLAGS)
             except OSError as nothing:
                 if nothing.errno not in _MISSING:
                     return False

@@ -1,4 +1,5 @@
 """The process that connected to a socket, listens at it or sent a signal; is it in a session?
+What the kernel says about sockets.
 
 A process in a session has at least one seccomp filter more than its supervisor. Children inherit
 filters and cannot drop them, so no fork, exec, setsid or new namespace hides the process. This test
@@ -24,11 +25,26 @@ from sigwrap.kernel import procfs
 from sigwrap.kernel.signals import SignalInfo, has_ended
 
 _SO_PEERPIDFD = 77  # Linux 6.5; also after the peer has ended
+_SO_COOKIE = 57
 _UCRED = struct.Struct("=iII")
 SUPERVISOR_NAME = "sigwrap-super"
 FORK_SERVER_NAME = "sigwrap-forks"
 _IS_INSIDE = "it is in a supervised session"
 _DEEPEST = 1_000  # which takes 20 ms
+
+_NAME, _FILE, _PEER = 0, 1, 2  # UNIX_DIAG_NAME, UNIX_DIAG_VFS, UNIX_DIAG_PEER
+_NETLINK_SOCK_DIAG = 4
+_SOCK_DIAG_BY_FAMILY = 20
+_REQUEST = 1
+_ANY_COOKIE = (1 << 64) - 1
+_LISTENS = 10  # TCP_LISTEN, for unix sockets as well
+_LISTENS_HEX = b"0A"
+_ASKED = struct.Struct("=BBHIIIQ")
+_HEAD = struct.Struct("=IHHII")
+_ANSWER = struct.Struct("=BBBBIQ")
+_ATTRIBUTE = struct.Struct("=HH")
+_NUMBERS = struct.Struct("=II")  # an inode's number and its device
+_MOST_LISTENERS = 50_000
 
 
 class Peer(NamedTuple):
@@ -58,17 +74,14 @@ def we_connect_for(find: Callable[[socket.socket], int]) -> None:
     _connected_for = find
 
 
-def _no_process(_connection: socket.socket) -> int:
-    return 0
-
-
-_connected_for = _no_process
+_connected_for: Callable[[socket.socket], int] | None = None
 
 
 def examine(connection: socket.socket) -> Peer:
     pid, uid = pid_and_uid(connection)
     if pid == os.getpid():
-        pid = _connected_for(connection) or pid
+        if _connected_for is not None:
+            pid = _connected_for(connection) or pid
         return Peer(pid, uid, procfs.command_line(pid), _IS_INSIDE, True)
     if uid not in (os.geteuid(), 0):
         return Peer(pid, uid, "", "it belongs to another user", False)
@@ -141,22 +154,16 @@ def carries_more_filters_than_us(pid: int) -> bool:
 
     The first thread counts for all: each thread inherits the filters of its creator.
     """
-    ours, theirs = _filters("self"), _filters(pid)
+    ours, theirs = (filters_in(procfs.contents(f"/proc/{of}/status")) for of in ("self", pid))
     return ours is None or theirs is None or theirs > ours
 
 
-def _filters(pid: int | str) -> int | None:
-    """Return how many seccomp filters it has; before Linux 5.9, 1 for any number.
+def filters_in(status: bytes | None) -> int | None:
+    """Return how many seccomp filters a status file shows; before Linux 5.9, 1 for any number.
 
-    None if it has ended, and also for an exited leader, which may have dropped them.
+    None if the process has ended, and also for an exited leader, which may have dropped them.
     """
-    status = procfs.contents(f"/proc/{pid}/status")
-    return None if status is None else filters_in(status)
-
-
-def filters_in(status: bytes) -> int | None:
-    """Read a status file. In the process name, the kernel escapes line ends and nothing else."""
-    if procfs.status_field(status, b"State")[:1] in b"ZX":
+    if status is None or procfs.status_field(status, b"State")[:1] in b"ZX":
         return None
     if b"\nSeccomp_filters:" in status:
         return int(procfs.status_field(status, b"Seccomp_filters"))
@@ -168,27 +175,25 @@ def is_inside_a_session() -> bool:
 
     That is for a clear message only. The kernel and the supervisors enforce the rest.
     """
-    return _finds_supervisor_above(os.getppid()) is True
+    return has_supervisor_above(os.getppid(), if_unknown=False)
 
 
-def has_supervisor_above(pid: int) -> bool:
-    """Return whether it or an ancestor is a supervisor. True if that is unknown."""
-    return _finds_supervisor_above(pid) is not False
+def has_supervisor_above(pid: int, *, if_unknown: bool = True) -> bool:
+    """Return whether it or an ancestor is a supervisor.
 
-
-def _finds_supervisor_above(pid: int) -> bool | None:
-    """Return None if that is unknown: an ancestor has ended, or is this process."""
+    That is unknown if an ancestor has ended, or is this process.
+    """
     us = os.getpid()
     for _ in range(_DEEPEST):
         found = procfs.stat(pid)
         if found is None or pid == us:
-            return None
+            break
         if found.comm == SUPERVISOR_NAME:
             return True
         if found.ppid <= 1:
             return False
         pid = found.ppid
-    return None
+    return if_unknown
 
 
 def _pin(connection: socket.socket, pid: int) -> tuple[int, bool] | None:
@@ -206,22 +211,6 @@ def _pin(connection: socket.socket, pid: int) -> tuple[int, bool] | None:
         return None
 
 
-# Ask the kernel about sockets: their peers, files and names.
-
-_NAME, _FILE, _PEER = 0, 1, 2  # UNIX_DIAG_NAME, UNIX_DIAG_VFS, UNIX_DIAG_PEER
-_NETLINK_SOCK_DIAG = 4
-_SOCK_DIAG_BY_FAMILY = 20
-_REQUEST = 1
-_SO_COOKIE = 57
-_ANY_COOKIE = (1 << 64) - 1
-_LISTENS = 10  # TCP_LISTEN, for unix sockets as well
-_ASKED = struct.Struct("=BBHIIIQ")
-_HEAD = struct.Struct("=IHHII")
-_ANSWER = struct.Struct("=BBBBIQ")
-_ATTRIBUTE = struct.Struct("=HH")
-_NUMBERS = struct.Struct("=II")  # an inode's number and its device
-
-
 class Named(NamedTuple):
     """A socket. The kernel can reuse its number, but not its cookie."""
 
@@ -230,65 +219,60 @@ class Named(NamedTuple):
 
 
 def named(fd: int) -> Named:
-    return Named(number_of(fd), _cookie(fd))
+    with socket.socket(fileno=os.dup(fd)) as end:
+        cookie = end.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8)
+    return Named(number_of(fd), int.from_bytes(cookie, "little"))
 
 
 def number_of(fd: int) -> int:
     return os.fstat(fd).st_ino & 0xFFFFFFFF
 
 
-def _cookie(fd: int) -> int:
-    end = socket.socket(fileno=fd)
-    try:
-        return int.from_bytes(end.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8), "little")
-    finally:
-        end.detach()
-
-
 def file_of(asked: Named) -> tuple[int, int] | None:
     """Return the number of a socket's file and its device, as the kernel has them; some file
     systems show another device. None if there is no file, or no answer."""
-    found = _attribute(asked.number, _FILE, asked.cookie)
-    if found is None or len(found) != _NUMBERS.size:
-        return None
-    number, device = _NUMBERS.unpack(found)
-    return number, device
+    _, found = _asked(asked.number, _FILE, asked.cookie)
+    return _NUMBERS.unpack(found) if found else None
 
 
 def is_there(asked: Named) -> bool:
     """Return whether a unix socket is still there. False if there is no answer."""
-    return _attribute(asked.number, _FILE, asked.cookie) is not None
+    return _asked(asked.number, _FILE, asked.cookie)[1] is not None
 
 
 def listening_at(number: int) -> str:
     """Return the path or `@name` of a unix socket that accepts connections; empty for others."""
-    answer = _asked(number, _NAME, _ANY_COOKIE)
-    if answer is None or _ANSWER.unpack_from(answer)[2] != _LISTENS:
-        return ""
-    name = os.fsdecode(_attributes(answer[_ANSWER.size :]).get(_NAME, b""))
+    state, found = _asked(number, _NAME)
+    name = os.fsdecode(found or b"") if state == _LISTENS else ""
     return f"@{name[1:]}" if name.startswith("\0") else name.rstrip("\0")
 
 
 def peer_of(number: int) -> int:
     """Return the number of the unix socket that this one is connected to. 0: none; -1: no answer,
     for example because it is in another network namespace."""
-    found = _attribute(number, _PEER, _ANY_COOKIE)
+    found = _asked(number, _PEER)[1]
     return -1 if found is None else int.from_bytes(found[:4], sys.byteorder)
 
 
-def _attribute(number: int, kind: int, cookie: int) -> bytes | None:
-    """Return an attribute of a unix socket, empty if it has none. None if there is no answer."""
-    answer = _asked(number, kind, cookie)
-    return None if answer is None else _attributes(answer[_ANSWER.size :]).get(kind, b"")
-
-
-def _asked(number: int, kind: int, cookie: int) -> bytes | None:
+def _asked(number: int, kind: int, cookie: int = _ANY_COOKIE) -> tuple[int, bytes | None]:
+    """Return the state and an attribute of a unix socket, empty if it has none. The attribute is
+    None if there is no answer."""
     request = _ASKED.pack(socket.AF_UNIX, 0, 0, 0xFFFFFFFF, number, 1 << kind, cookie)
-    return _answered(request, _ANSWER.size)
+    answer = sock_diag(request, _ANSWER.size)
+    if answer is None:
+        return 0, None
+    state = answer[2]
+    answer = answer[_ANSWER.size :]
+    while len(answer) >= _ATTRIBUTE.size:
+        size, its_kind = _ATTRIBUTE.unpack_from(answer)
+        if its_kind == kind:
+            return state, answer[_ATTRIBUTE.size : size]
+        answer = answer[max(-(-size // 4) * 4, _ATTRIBUTE.size) :]
+    return state, b""
 
 
-def _answered(request: bytes, size: int) -> bytes | None:
-    """Return the kernel's answer if it has at least this size, or None."""
+def sock_diag(request: bytes, size: int) -> bytes | None:
+    """Return what the kernel says about a socket if it has at least this size, or None."""
     head = _HEAD.pack(_HEAD.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0)
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as line:
@@ -301,58 +285,12 @@ def _answered(request: bytes, size: int) -> bytes | None:
     return answer[_HEAD.size :]
 
 
-def _attributes(packed: bytes) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
-    while len(packed) >= _ATTRIBUTE.size:
-        size, kind = _ATTRIBUTE.unpack_from(packed)
-        if size < _ATTRIBUTE.size:
-            break
-        found[kind] = packed[_ATTRIBUTE.size : size]
-        packed = packed[-(-size // 4) * 4 :]
-    return found
-
-
-# The owner of a TCP connection.
-
-_ASKED_INET = struct.Struct("=BBBBI")  # family, protocol, extensions, nothing, states
-_PORTS = struct.Struct("!HH")
-_ADDRESSES = struct.Struct("=4s12x4s12x")
-_NO_COOKIE = struct.pack("=IQ", 0, 0xFFFFFFFFFFFFFFFF)  # for any interface
-_INET_ANSWER_BYTES = 72  # struct inet_diag_msg
-_IDENTITY = slice(4, 40)  # its ports and addresses, as requested
-_OWNER = struct.Struct("=II")  # at the end: uid, inode
-_ANY_STATE = 0xFFFFFFFF
-
-
-class Owner(NamedTuple):
-    uid: int  # the user that made the socket
-    inode: int
-
-
-def owner_of(local: tuple[str, int], remote: tuple[str, int]) -> Owner | None:
-    """Return the owner of the socket whose own address is `local`. None if it is gone, there is no
-    answer, or no process has it open. The kernel may answer for a listener at that port instead."""
-    identity = _PORTS.pack(local[1], remote[1]) + _ADDRESSES.pack(
-        socket.inet_aton(local[0]), socket.inet_aton(remote[0])
-    )
-    asked = _ASKED_INET.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, _ANY_STATE)
-    answer = _answered(asked + identity + _NO_COOKIE, _INET_ANSWER_BYTES)
-    if answer is None or answer[_IDENTITY] != identity:
-        return None
-    uid, inode = _OWNER.unpack_from(answer, _INET_ANSWER_BYTES - _OWNER.size)
-    return Owner(uid, inode) if inode else None
-
-
-# Which process listens at a local port. A supervised process could take the place of the expected
-# server there, and give its own answers.
-
-_LISTENS_HEX = b"0A"  # TCP_LISTEN
-_MOST_LISTENERS = 50_000
-
-
 class ListenerCheck:
+    """Finds which process listens at a local port. A supervised process could take the place of the
+    expected server there, and give its own answers."""
+
     def __init__(self) -> None:
-        self._last_holder: tuple[int, int] | None = None  # a process and its descriptor
+        self._last_holder = 0, 0  # a process and its descriptor
 
     def objection(self, address: str, port: int, deadline_s: float) -> str:
         """Return why an answer from there must not be trusted, or "". Raises TimeoutError if there
@@ -360,26 +298,26 @@ class ListenerCheck:
         found = _listeners(address, port)
         if not found:
             return "the listening process is gone"
-        for listener in found:
-            if objection := self._objection_to(listener, deadline_s):
+        for uid, inode in found:
+            # Processes of another user are not supervised by this one, and cannot be inspected.
+            if os.geteuid() in (0, uid) and (objection := self._objection_to(inode, deadline_s)):
                 return objection
         return ""
 
-    def _objection_to(self, listener: Owner, deadline_s: float) -> str:
-        """Processes of another user are not supervised by this one, and cannot be inspected."""
-        if os.geteuid() not in (0, listener.uid):
-            return ""
-        if self._still_holds(listener):
+    def _objection_to(self, inode: int, deadline_s: float) -> str:
+        pid, fd = self._last_holder
+        if _is_socket(pid, fd, inode) and not is_supervised(pid):
             return ""
         has_supervised = False
         for pid in procfs.all_pids():
             if time.monotonic() > deadline_s:
                 raise TimeoutError
             try:
-                fd = _descriptor_of(pid, listener.inode)
+                names = procfs.names(f"/proc/{pid}/fd")
             except OSError:
                 continue  # it ended, or cannot be inspected
-            if fd is None:
+            fd = next((int(name) for name in names if _is_socket(pid, int(name), inode)), -1)
+            if fd < 0:
                 continue
             if not is_supervised(pid):
                 self._last_holder = pid, fd
@@ -389,37 +327,23 @@ class ListenerCheck:
             return "a supervised process listens there"
         return "cannot find the listening process"  # it may pass the socket on meanwhile
 
-    def _still_holds(self, listener: Owner) -> bool:
-        if self._last_holder is None:
-            return False
-        pid, fd = self._last_holder
-        return _socket_inode(pid, fd) == listener.inode and not is_supervised(pid)
 
-
-def _listeners(address: str, port: int) -> list[Owner]:
-    """Return those that the kernel chooses from: of this address, or else of any address."""
-    is_v6 = ":" in address
-    exact = _shown(socket.AF_INET6 if is_v6 else socket.AF_INET, address)
-    choices: list[tuple[str, bytes]] = [("tcp6", exact), ("tcp6", _shown(socket.AF_INET6, "::"))]
-    if not is_v6:
-        mapped = _shown(socket.AF_INET6, f"::ffff:{address}")
-        choices = [
-            ("tcp", exact),
-            ("tcp6", mapped),
-            ("tcp", _shown(socket.AF_INET, "0.0.0.0")),
-            choices[1],
-        ]
-    listed = {table: list(_listed(table, port)) for table in {table for table, _ in choices}}
-    for table, shown in choices:
-        found = [listener for there, listener in listed[table] if there == shown]
-        if found:
-            return found
+def _listeners(address: str, port: int) -> list[tuple[int, int]]:
+    """Return user and inode of those that the kernel chooses from: of this address, or else of any
+    address."""
+    choices = [("tcp6", address), ("tcp6", "::")]
+    if ":" not in address:
+        choices = [("tcp", address), ("tcp6", f"::ffff:{address}"), ("tcp", "0.0.0.0"), choices[1]]
+    for table, chosen in choices:
+        wanted = _shown(chosen) + b":%04X" % port
+        if found := [owner for place, *owner in _listed(table) if place == wanted]:
+            return [(int(uid), int(inode)) for uid, inode in found]
     return []
 
 
-def _listed(table: str, port: int) -> Iterator[tuple[bytes, Owner]]:
-    """Read only the listeners, which come first: there may be a million connections."""
-    end = b":%04X" % port
+def _listed(table: str) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Yield place, user and inode of the listeners. They come first: there may be a million
+    connections."""
     try:
         file = os.fdopen(procfs.open_file(f"/proc/self/net/{table}"), "rb")
     except OSError:
@@ -430,27 +354,15 @@ def _listed(table: str, port: int) -> Iterator[tuple[bytes, Owner]]:
             fields = line.split()
             if fields[3] != _LISTENS_HEX:
                 return
-            if fields[1].endswith(end):
-                yield fields[1].removesuffix(end), Owner(int(fields[7]), int(fields[9]))
+            yield fields[1], fields[7], fields[9]
 
 
-def _shown(family: int, address: str) -> bytes:
+def _shown(address: str) -> bytes:
     """Format an address as the kernel does: words of 32 bits, each in the machine's order."""
-    packed = socket.inet_pton(family, address)
+    packed = socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
     words = (packed[at : at + 4] for at in range(0, len(packed), 4))
     return b"".join(b"%08X" % int.from_bytes(word, sys.byteorder) for word in words)
 
 
-def _descriptor_of(pid: int, inode: int) -> int | None:
-    for name in procfs.names(f"/proc/{pid}/fd"):
-        if _socket_inode(pid, int(name)) == inode:
-            return int(name)
-    return None
-
-
-def _socket_inode(pid: int, fd: int) -> int | None:
-    try:
-        kind, _, number = procfs.link(f"/proc/{pid}/fd/{fd}").partition(":[")
-    except OSError:
-        return None
-    return int(number[:-1]) if kind == "socket" else None
+def _is_socket(pid: int, fd: int, inode: int) -> bool:
+    return procfs.linked(f"/proc/{pid}/fd/{fd}") == f"socket:[{inode}]"

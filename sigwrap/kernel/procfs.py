@@ -195,8 +195,6 @@ def all_pids() -> list[int]:
     return [int(name) for name in names("/proc/.") if name.isdigit()]
 
 
-# What /proc shows of a process.
-
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
 _MOST_ANCESTORS = 4096  # more than there can be, unless pids are reused meanwhile
@@ -288,8 +286,8 @@ def kilobytes(path: str, *names: bytes) -> int | None:
     data = contents(path)
     if not data:
         return None
-    found = (status_field(data, name) for name in names if b"\n" + name + b":" in data)
-    return sum(int(field.split()[0]) for field in found)
+    found = (_field(data, name) for name in names)
+    return sum(int(field.split()[0]) for field in found if field)
 
 
 def terminal(pid: int) -> tuple[int, int] | None:
@@ -343,24 +341,13 @@ def thread_state(pid: int, tid: int) -> str:
 
 
 def tgid(tid: int) -> int | None:
-    status = contents(f"/proc/{tid}/status")
-    return None if status is None else int(status_field(status, b"Tgid"))
+    found = _field(contents(f"/proc/{tid}/status"), b"Tgid")
+    return None if found is None else int(found)
 
 
 def descriptor_field(pid: int | str, fd: int | str, name: bytes) -> bytes | None:
-    found = descriptor_fields(pid, fd, name)
-    return None if found is None else found[0]
-
-
-def descriptor_fields(pid: int | str, fd: int | str, *names: bytes) -> list[bytes] | None:
-    """Return lines of fdinfo, such as flags or mnt_id, but not its first line.
-
-    None if one is missing, or if they cannot be read.
-    """
-    info = contents(f"/proc/{pid}/fdinfo/{fd}")
-    if info is None or not all(b"\n" + name + b":" in info for name in names):
-        return None
-    return [status_field(info, name) for name in names]
+    """Return a line of fdinfo, such as flags or mnt_id, but not its first line, or None."""
+    return _field(contents(f"/proc/{pid}/fdinfo/{fd}"), name)
 
 
 def comm(pid: int) -> str:
@@ -392,18 +379,14 @@ def numbers(pid: int, field: str) -> list[int]:
     NSpid and NSpgid list this namespace's number first, the process's own last. TracerPid has one.
     A process that is ending has no CoreDumping once it has given up its memory.
     """
-    status, name = contents(f"/proc/{pid}/status"), field.encode()
-    if status is None or b"\n" + name + b":" not in status:
-        return []
-    return [int(n) for n in status_field(status, name).split()]
+    found = _field(contents(f"/proc/{pid}/status"), field.encode())
+    return [int(number) for number in (found or b"").split()]
 
 
 def filters(tid: int | str) -> int | None:
     """Return how many seccomp filters a thread has; None also before Linux 5.9."""
-    status = contents(f"/proc/{tid}/status")
-    if status is None or b"\nSeccomp_filters:" not in status:
-        return None
-    return int(status_field(status, b"Seccomp_filters"))
+    found = _field(contents(f"/proc/{tid}/status"), b"Seccomp_filters")
+    return None if found is None else int(found)
 
 
 def threads(pid: int) -> list[int]:
@@ -432,14 +415,9 @@ def credentials(pid: int) -> Credentials | None:
     status = contents(f"/proc/{pid}/status")
     if status is None:
         return None
-    real, effective, saved, _filesystem = status_field(status, b"Uid").split()
+    real, effective, saved, _filesystem = map(int, status_field(status, b"Uid").split())
     capabilities = int(status_field(status, b"CapEff"), 16)
-    return Credentials(
-        int(real),
-        int(effective),
-        int(saved),
-        bool(capabilities & _CAP_KILL),
-    )
+    return Credentials(real, effective, saved, bool(capabilities & _CAP_KILL))
 
 
 class Rights(NamedTuple):
@@ -482,6 +460,10 @@ def can_be_covered() -> bool:
     status = contents("/proc/self/status")
     may_mount = status is None or int(status_field(status, b"CapEff"), 16) & _CAP_SYS_ADMIN
     return bool(may_mount) and not is_ours()
+
+
+def _field(data: bytes | None, name: bytes) -> bytes | None:
+    return status_field(data, name) if data and b"\n" + name + b":" in data else None
 
 
 def status_field(status: bytes, name: bytes) -> bytes:

@@ -222,6 +222,8 @@ def _is_syscall_stop(wait_status: int) -> bool:
 # The environment that a replacement gets, written to its stack at its exec stop.
 
 _HOST_VALUE = re.compile(r"\$\{SIGWRAP_HOST:(\w+)\}")
+# Lists of directories with programs and code. The caller chooses what a relative one means.
+_SEARCHED = {b"PATH", b"LD_LIBRARY_PATH", b"PYTHONPATH", b"PERL5LIB", b"RUBYLIB", b"NODE_PATH"}
 _STACK_BYTES = 4 * 1024 * 1024  # Linux caps arguments at 6 MiB in all
 _CHUNK = 4096
 _ALIGNMENT = 16
@@ -248,18 +250,21 @@ def variables_for(
     `via: stub` takes none from the caller, whose LD_PRELOAD could read the values. It gets what the
     command was given of `host`, sigwrap's own environment.
     """
-    base: dict[bytes, bytes] = {}
+    found: dict[bytes, bytes] = {}
     if redirect.via is Via.STUB:
-        base = dict(given)
+        found = dict(given)
         if session:
-            base[b"SIGWRAP_SESSION"] = session
-    added = {os.fsencode(name): _with_host_values(value, host) for name, value in redirect.env}
-    return tuple({**base, **added}.items())
-
-
-def takes_from_the_host(redirect: CommandRedirect) -> bool:
-    """Return whether a variable has a value that the caller must not get."""
-    return any(_HOST_VALUE.search(value) for _, value in redirect.env)
+            found[b"SIGWRAP_SESSION"] = session
+    for name, value in redirect.env:
+        found[os.fsencode(name)] = _with_host_values(value, host)
+    if redirect.has_secret:
+        for searched in found.keys() & _SEARCHED:
+            folders = [each for each in found[searched].split(b":") if each.startswith(b"/")]
+            if folders:
+                found[searched] = b":".join(folders)
+            else:
+                del found[searched]  # empty, it would mean the current directory
+    return tuple(found.items())
 
 
 def _with_host_values(text: str, host: Mapping[bytes, bytes]) -> bytes:

@@ -97,20 +97,17 @@ def pidfd_target(tid: int, fd: int) -> tuple[int, bool] | None:
         return None
     if "[pidfd]" not in link or link.startswith("/"):
         return None  # fdinfo of another file may wait for its lock
-    found = procfs.descriptor_fields(tid, fd, b"Pid", b"flags")
-    if found is None:
+    info = procfs.contents(f"/proc/{tid}/fdinfo/{fd}") or b""
+    if b"\nPid:" not in info:
         return None
-    number, flags = found
-    return int(number), bool(int(flags, 8) & _PIDFD_THREAD)
+    is_for_thread = int(procfs.status_field(info, b"flags"), 8) & _PIDFD_THREAD
+    return int(procfs.status_field(info, b"Pid")), bool(is_for_thread)
 
 
 def has_ended(pidfd: int) -> bool:
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(0))
-
-
-# Signals that sigwrap reads.
 
 
 class SignalInfo(NamedTuple):
@@ -173,15 +170,15 @@ class SignalFd:
         os.close(self.fd)
 
 
-# What a process would do with a signal.
+def signals_in(pid: int, *sets: bytes) -> frozenset[int]:
+    """Return the signals in these sets of a process, as its status file names them."""
+    status = procfs.contents(f"/proc/{pid}/status")
+    bits = 0 if status is None else _bits(status, *sets)
+    return frozenset(number for number in range(1, 65) if bits & 1 << number - 1)
 
 
 def ignored_signals(pid: int) -> frozenset[int]:
-    return _signals(pid, b"SigIgn")
-
-
-def caught_or_ignored(pid: int) -> frozenset[int]:
-    return _signals(pid, b"SigCgt", b"SigIgn")
+    return signals_in(pid, b"SigIgn")
 
 
 def catches_or_ignores(pid: int, number: int) -> bool:
@@ -241,12 +238,6 @@ def outlives(pid: int, number: int) -> bool:
     if catches_or_ignores(pid, number) or _waits(pid):
         return True
     return blocks(pid, number) and _reads(pid, number)
-
-
-def _signals(pid: int, *sets: bytes) -> frozenset[int]:
-    status = procfs.contents(f"/proc/{pid}/status")
-    bits = 0 if status is None else _bits(status, *sets)
-    return frozenset(number for number in range(1, 65) if bits & 1 << number - 1)
 
 
 def _bits(status: bytes, *sets: bytes) -> int:

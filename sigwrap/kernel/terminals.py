@@ -11,7 +11,6 @@ terminal, the kernel then keeps that thread from reading (approve/terminal_promp
 from __future__ import annotations
 
 import _thread
-import errno
 import fcntl
 import os
 import select
@@ -21,14 +20,17 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 
-from sigwrap.bare import deque, signal, socket
+from sigwrap.bare import deque, signal, suppress
+from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import duplicate, let_go
 from sigwrap.kernel.file_state import Inode, inode_of, kind_of
+from sigwrap.kernel.libc import let_calls_be_broken_off, run_bounded, syscall
 from sigwrap.kernel.memory import Memory, Unreadable
 from sigwrap.kernel.paths import WouldBlock
-from sigwrap.machine import IS_X86_64, numbers_of
+from sigwrap.machine import IS_X86_64, NUMBERS, numbers_of
 
+_SYS_WRITE = NUMBERS["write"]
 _LOWEST_HELD = 10
 _FLAGS = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NULL_DEVICE = os.makedev(1, 3)
@@ -36,6 +38,11 @@ _DEV_TTY = os.makedev(5, 0)
 _POLLIN = 0x001
 _POLLED = struct.Struct("=ihh")
 _MOST_DESCRIPTORS = 4_096
+
+_TERMINAL_MAJORS = frozenset({4, 5, *range(136, 144)})
+_MOST_WAITING = 1000  # then the oldest lines are dropped
+_WRITTEN_WITHIN_S = 0.005
+_FLUSHED_WITHIN_S = 1.0
 
 _READ = numbers_of("read", "readv") | ({3} if IS_X86_64 else set())  # 3: of an i386 program
 _POLL = numbers_of("poll", "ppoll")
@@ -196,15 +203,6 @@ def _watched(tid: int, epoll_fd: int) -> Iterator[int]:
             yield int(words[1])
 
 
-# Lines on standard error: sigwrap's own, and those for a process in the session.
-
-_MOST_WAITING = 1000  # then the oldest lines are dropped
-_WRITTEN_WITHIN_S = 0.005
-_FLUSHED_WITHIN_S = 1.0
-_NO_OFFSET = -1
-_TERMINAL_MAJORS = frozenset({4, 5, *range(136, 144)})
-
-
 class OwnLines:
     """Sigwrap's own lines, written in order by a thread.
 
@@ -246,9 +244,11 @@ class OwnLines:
             self._write(line)
 
 
-def allow_writing_to_terminals() -> None:
-    """Block SIGTTOU: under `stty tostop`, a write from the background would stop sigwrap."""
+def prepare_to_write() -> None:
+    """Let this thread, the main one, and threads started later write lines without waiting."""
+    # Under `stty tostop`, a write from the background would stop sigwrap.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+    let_calls_be_broken_off()
 
 
 class Line:
@@ -272,11 +272,12 @@ class Line:
         self._off_terminals = off_terminals.encode()
         self._spares_screens = spares_screens
         self._spares_ours = spares_ours
-        self._fd, self._is_ours = -1, False
+        self._fd = -1
         try:
             self._fd = duplicate(pid, 2)
-        except PermissionError:
-            self._is_ours = True
+        except PermissionError:  # ours is mostly the same
+            if kind_of(b"/proc/self/fd/2")[0] != stat.S_IFREG:
+                self._fd = os.dup(2)
         except OSError:
             pass
 
@@ -285,36 +286,34 @@ class Line:
         self._text = text.encode("utf-8", "backslashreplace")
 
     def write(self) -> None:
+        """Write what fits within 5 ms."""
+        if self._fd < 0:
+            return
         try:
-            if self._is_ours:  # mostly the same as the caller's, which is unreadable
-                if not stat.S_ISREG(os.fstat(2).st_mode):
-                    _write(2, self._line_for(2))
-            elif self._fd >= 0 and not self._is_spared():
-                _write(self._fd, self._line_for(self._fd))
-        except OSError:
+            kind, major, _minor = kind_of(b"/proc/self/fd/%d" % self._fd)
+            is_terminal = kind == stat.S_IFCHR and major in _TERMINAL_MAJORS
+            if not is_terminal and kind not in (stat.S_IFSOCK, stat.S_IFIFO, stat.S_IFREG):
+                return
+            held = same_as(self._fd)
+            if (self._spares_ours and held is not None) or (
+                self._spares_screens and is_terminal and _is_screen(self._fd)
+            ):
+                return
+            line = self._text + (b"" if is_terminal else self._off_terminals) + b"\n"
+            line = _with_returns(self._fd, line)
+            if held is None:  # os.write would go on after the signal that bounds it
+                run_bounded(lambda: syscall("write", _SYS_WRITE, self._fd, line, len(line)))
+            else:
+                write(held, line)
+        except (OSError, KernelError):
             pass
-
-    def _is_spared(self) -> bool:
-        if self._spares_ours and same_as(self._fd) is not None:
-            return True
-        return self._spares_screens and _is_screen(self._fd)
-
-    def _line_for(self, fd: int) -> bytes:
-        return self._text + (b"" if _is_terminal(fd) else self._off_terminals) + b"\n"
 
     def close(self) -> None:
         if self._fd >= 0:
             let_go(self._fd)
 
 
-def _is_terminal(fd: int) -> bool:
-    kind, major = kind_of(b"/proc/self/fd/%d" % fd)
-    return kind == stat.S_IFCHR and major in _TERMINAL_MAJORS
-
-
 def _is_screen(fd: int) -> bool:
-    if not _is_terminal(fd):
-        return False
     try:
         local: int = termios.tcgetattr(fd)[3]
     except termios.error:
@@ -324,49 +323,15 @@ def _is_screen(fd: int) -> bool:
 
 def write_in_time(fd: int, line: bytes, within_s: float) -> None:
     """Write on a descriptor of our own. The line is dropped if there is no room in time."""
-    try:
-        if stat.S_ISREG(os.fstat(fd).st_mode):
+    held = same_as(fd)
+    if held is not None:
+        write_all(held, _with_returns(held, line), within_s=within_s)
+        return
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    with suppress(OSError):
+        if poll.poll(within_s * 1000):
             os.write(fd, line)
-            return
-        try:
-            _write(fd, line)
-        except BlockingIOError:
-            poll = select.poll()
-            poll.register(fd, select.POLLOUT)
-            poll.poll(within_s * 1000)
-            _write(fd, line)
-    except OSError:
-        pass
-
-
-def _write(fd: int, line: bytes) -> None:
-    try:
-        os.pwritev(fd, [line], _NO_OFFSET, os.RWF_NOWAIT)
-    except OSError as refusal:
-        if refusal.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE):
-            raise
-        _write_by_kind(fd, line)
-
-
-def _write_by_kind(fd: int, line: bytes) -> None:
-    kind, major = kind_of(b"/proc/self/fd/%d" % fd)
-    if kind == stat.S_IFSOCK:
-        with socket.socket(fileno=os.dup(fd)) as end:
-            end.send(line, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-    elif kind == stat.S_IFCHR and major in _TERMINAL_MAJORS:
-        held = same_as(fd)
-        line = _with_returns(fd, line)
-        if held is None:
-            _write_anew(fd, line)
-        else:
-            write(held, line)
-    elif kind == stat.S_IFIFO:
-        try:
-            _write_anew(fd, line)
-        except PermissionError:
-            _move_into(fd, line)
-    elif kind == stat.S_IFREG:
-        os.write(fd, line)
 
 
 def _with_returns(fd: int, line: bytes) -> bytes:
@@ -377,20 +342,3 @@ def _with_returns(fd: int, line: bytes) -> bytes:
         return line
     adds_them = output & termios.OPOST and output & termios.ONLCR
     return line if adds_them else line.replace(b"\n", b"\r\n")
-
-
-def _write_anew(fd: int, line: bytes) -> None:
-    again = procfs.open_file(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        os.write(again, line)
-    finally:
-        os.close(again)
-
-
-def _move_into(pipe: int, line: bytes) -> None:
-    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        os.splice(reading, pipe, os.write(writing, line), flags=os.SPLICE_F_NONBLOCK)
-    finally:
-        os.close(reading)
-        os.close(writing)

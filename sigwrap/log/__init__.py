@@ -6,6 +6,5 @@ codec        how an event becomes a row and back, how large it may be, and the h
 schema       the database's SQL: one append-only table, and views
 folder       a folder of the store, held open; the store's path and the files' names
 reader       a session's log, whether its writer runs, has ended, or was killed
-catalog      the sessions of a store
-maintenance  merges or removes the files of sessions that have ended
+catalog      the sessions of a store: finds, merges and removes them
 """

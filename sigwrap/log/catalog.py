@@ -1,26 +1,52 @@
-"""The sessions of a store, their files, and the session that the user means."""
+"""The sessions of a store: list them, find the one that the user means, merge or remove its files.
+
+Any process of the user can put files into a store. So a file counts by its whole name, no link is
+followed, and only the user's own files in the user's own directories are removed.
+
+A killed writer leaves a journal with every event, and a database that lags behind. To merge them, a
+new database with all events is written under a name of its own and synced. It replaces the old one
+by a rename, and only then the journal is removed. A kill in between loses nothing, and recovery can
+start again.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import SessionError, StoreError
 from sigwrap.events import HOOK_KIND, HOOK_LOG, LEFT_TO_ANOTHER, number, text, texts
+from sigwrap.kernel.limits import way_to_room
+from sigwrap.log.codec import Row
 from sigwrap.log.folder import (
     CHECKPOINTS_FOLDER,
     DATABASE_SUFFIX,
     JOURNAL_SUFFIX,
     SESSIONS_FOLDER,
+    HeldFolder,
     database_path,
     sessions_folder,
 )
-from sigwrap.log.reader import Session, is_database
-from sigwrap.text import nearest_word, printable, shell_words
+from sigwrap.log.journal import JournalFile, lock
+from sigwrap.log.reader import (
+    Session,
+    first_stray_row,
+    is_database,
+    is_end,
+    last_row,
+    opened,
+    refuse_foreign_rows,
+)
+from sigwrap.log.writer import INDEX_BATCH, PrivateDatabase
+from sigwrap.text import nearest_word, printable, shell_words, shortened
 
 _UNFINISHED = r"\.new-[0-9a-f]{12}"
 _SESSION_FILE = re.compile(
@@ -33,6 +59,8 @@ _CANDIDATES_SHOWN = 5
 _COMPARED = 400  # each is compared letter by letter
 _COMMAND_CHARACTERS_SHOWN = 40
 _POLICY_SUFFIXES = (".yaml", ".yml")
+_STARTS_WITHIN_S = 5.0  # from the file of its journal to its first event
+_VERIFY = "one of the two was changed: run sigwrap verify"
 
 
 class StoredFile(NamedTuple):
@@ -140,24 +168,19 @@ def list_sessions(store: str) -> list[SessionFile]:
 
 def recent_sessions(store: str, most: int) -> list[SessionFile]:
     """Return at most so many sessions, latest first, and inspect only those that changed last."""
-    changed: dict[str, float] = {}
-    for each in stored_files(store):
-        if each.folder == SESSIONS_FOLDER:
-            latest = max(changed.get(each.session_id, 0.0), each.changed_s)
-            changed[each.session_id] = latest
-    ids = sorted(changed, key=lambda session_id: changed[session_id], reverse=True)[:most]
-    sessions = [inspected(session_id, store) for session_id in ids]
+    files = sorted(stored_files(store), key=lambda file: file.changed_s, reverse=True)
+    changed = dict.fromkeys(each.session_id for each in files if each.folder == SESSIONS_FOLDER)
+    sessions = [inspected(session_id, store) for session_id in islice(changed, most)]
     return sorted(sessions, key=lambda file: (file.started_ns, file.id), reverse=True)
 
 
-def open_session(store: str, selector: str, *, even_damaged: bool = False) -> Session:
+def open_session(store: str, selector: str) -> Session:
     """Open the session that `selector` names.
 
     It is an id, a unique start or end of one, a --name (the newest), a file, or "" (the latest).
-    `even_damaged` accepts a file in which nothing can be read.
     """
     if is_path(selector):
-        return _open_file(selector, even_damaged=even_damaged)
+        return _open_file(selector)
     ids = session_ids(store)
     if not ids:
         raise SessionError(f"there are no sessions in {store}", "choose another with --store")
@@ -186,11 +209,12 @@ def chosen(sessions: list[SessionFile], selector: str) -> SessionFile | None:
     by_start = [file for file in sessions if selector and file.id.startswith(selector)]
     if len(by_start) == 1:
         return by_start[0]
-    runs = [file for file in sessions if not file.id.startswith(HOOK_LOG)] or sessions
-    named = that_joined_no_other(
-        [file for file in (sessions if selector else runs) if file.name == selector or not selector]
-    )
-    if named:
+    if selector:
+        named = [file for file in sessions if file.name == selector]
+    else:
+        named = [file for file in sessions if not file.id.startswith(HOOK_LOG)] or sessions
+    # A session that joined another has its events in that one's log, and chooses its name.
+    if named := [file for file in named if not file.is_joined] or named:
         return named[-1]
     # An id begins with the date, so people type its end.
     by_end = [file for file in sessions if file.id.endswith(selector) and file not in by_start]
@@ -215,18 +239,8 @@ def meant(store: str, selector: str) -> str:
 
 
 def _with_command(file: SessionFile) -> str:
-    command = shell_words(file.command)
-    if len(command) > _COMMAND_CHARACTERS_SHOWN:
-        command = command[:_COMMAND_CHARACTERS_SHOWN] + "…"
+    command = shortened(shell_words(file.command), _COMMAND_CHARACTERS_SHOWN)
     return f"{file.id} ({command})" if command else file.id
-
-
-def that_joined_no_other(sessions: list[SessionFile]) -> list[SessionFile]:
-    """Return the sessions that joined no other, or all if every one did.
-
-    The log of the other session has the events, and the joining command chooses its name.
-    """
-    return [file for file in sessions if not file.is_joined] or sessions
 
 
 def _is_policy(file: str) -> SessionError:
@@ -236,25 +250,17 @@ def _is_policy(file: str) -> SessionError:
     )
 
 
-def _open_file(path: str, *, even_damaged: bool) -> Session:
+def _open_file(path: str) -> Session:
     if path.endswith(_POLICY_SUFFIXES):
         raise _is_policy(path)
-    try:
-        is_file = stat.S_ISREG(os.stat(path).st_mode)
-    except FileNotFoundError:
-        is_file = False
-    except OSError as error:
-        raise SessionError(f"can't read {path}: {error.strerror}") from error
-    if not is_file:
-        raise SessionError(f"there is no event log {path}")
     # A downloaded file may have any name, so the log says which session it is.
     session = Session(os.path.basename(path).removesuffix(DATABASE_SUFFIX), path)
     try:
         started = session.first()
     except StoreError:
-        if not (even_damaged and is_database(path)):
+        if not is_database(path):
             raise
-        return session
+        return session  # a damaged one
     if started is not None and (session_id := text(started.payload.get("session_id"))):
         session.id = session_id
     return session
@@ -275,16 +281,15 @@ def session_ids(store: str) -> list[str]:
 def inspected(session_id: str, store: str) -> SessionFile:
     session = Session(session_id, database_path(store, session_id))
     running = session.running
+    first, last, problem = None, None, "nothing was recorded"
     try:
         first, last = session.ends()
     except StoreError as error:
-        return SessionFile(id=session_id, path=session.path, running=running, problem=error.message)
+        problem = error.message
     if first is None or last is None:
-        return SessionFile(
-            id=session_id, path=session.path, running=running, problem="nothing was recorded"
-        )
+        return SessionFile(id=session_id, path=session.path, running=running, problem=problem)
     ended = last.payload if last.type == "session_ended" else {}
-    command, exit_status = first.payload.get("command"), ended.get("exit_status")
+    missing, exit_status = texts(first.payload.get("missing")), ended.get("exit_status")
     is_of_hooks = first.payload.get("kind") == HOOK_KIND
     running = running and not is_of_hooks  # a hook holds its lock for a moment
     return SessionFile(
@@ -294,11 +299,9 @@ def inspected(session_id: str, store: str) -> SessionFile:
         is_of_hooks=is_of_hooks,
         is_stopped=running and session.is_stopped,
         name=str(first.payload.get("name") or ""),
-        is_joined=any(
-            each.startswith(LEFT_TO_ANOTHER) for each in texts(first.payload.get("missing"))
-        ),
+        is_joined=any(each.startswith(LEFT_TO_ANOTHER) for each in missing),
         inside=text(first.payload.get("inside")),
-        command=tuple(texts(command)),
+        command=tuple(texts(first.payload.get("command"))),
         user=text(first.payload.get("user")),
         host=text(first.payload.get("host")),
         started_ns=first.time_ns,
@@ -314,3 +317,199 @@ def _enumerate(names: list[str]) -> str:
     shown = ", ".join(names[:_CANDIDATES_SHOWN])
     rest = len(names) - _CANDIDATES_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def recover(store: str, session_id: str, files: Iterable[StoredFile]) -> int:
+    """Merge the files of this session, and return how many events its database has.
+
+    Raise SessionError if it is running. Raise StoreError if its journal is damaged, and change
+    nothing.
+    """
+    database, journal_name = session_id + DATABASE_SUFFIX, session_id + JOURNAL_SUFFIX
+    with _held(store, SESSIONS_FOLDER) as folder, _without_writer(folder, session_id) as journal_fd:
+        if journal_fd is None:
+            if folder.status(journal_name) is not None:
+                raise StoreError(
+                    f"the journal of {_path(folder, database)} is a link or a file of another user",
+                    "check it and remove it by hand",
+                )
+            events = _event_count(_path(folder, database))
+        else:
+            path = _path(folder, journal_name)
+            with closing(JournalFile(path, open(os.dup(journal_fd), "rb"))) as journal:
+                events = _merge(folder, database, journal)
+            os.fsync(folder.fd)
+            folder.remove(journal_name)
+        for each in files:
+            if each.is_ours and each.folder == SESSIONS_FOLDER and is_unfinished(each.name):
+                folder.remove(each.name)
+    return events
+
+
+def _event_count(path: str) -> int:
+    with opened(path) as database:
+        last = database.last()
+    return 0 if last is None else last.seq
+
+
+def _merge(folder: HeldFolder, name: str, journal: JournalFile) -> int:
+    path = _path(folder, name)
+    if journal.is_empty:
+        return _event_count(path)
+    before = last_row(path)  # None: the journal has everything
+    if before is not None and is_end(before):
+        if first_stray_row(journal, path):
+            raise StoreError(
+                f"can't merge {path}: it is complete, and its journal has other rows", _VERIFY
+            )
+        return before.seq
+    refuse_foreign_rows(path)
+    try:
+        with closing(PrivateDatabase(folder, name)) as merged:
+            events = _insert(merged, journal, before, path)
+            merged.add_views()
+            merged.copy_to(folder, name, sync=True)
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise StoreError(
+            f"can't rewrite {path}: {reason}", way_to_room("its journal is complete")
+        ) from error
+    return events
+
+
+def _insert(merged: PrivateDatabase, journal: JournalFile, before: Row | None, path: str) -> int:
+    count, is_continued = 0, before is None
+    rows = journal.rows()
+    while batch := list(islice(rows, INDEX_BATCH)):
+        for row in batch:
+            is_continued = is_continued or row == before
+            count += 1
+            if row.seq != count:
+                raise StoreError(f"line {count} of the journal of {path} is out of order", _VERIFY)
+        merged.insert(batch)
+    if not is_continued:
+        raise StoreError(f"can't merge {path}: it has rows that its journal lacks", _VERIFY)
+    return count
+
+
+def surplus(
+    sessions: list[SessionFile],
+    now_ns: int,
+    *,
+    older_than_s: float | None = None,
+    keep: int | None = None,
+    max_size: int | None = None,
+) -> list[SessionFile]:
+    """Return the sessions to remove, oldest first: none that runs, and never the `keep` latest.
+
+    These are those that ended so long ago, or that no longer fit into `max_size` if the latest are
+    kept first; all if neither is given.
+    """
+    found = []
+    size = sum(file.size for file in sessions if file.running)
+    for place, file in enumerate(sorted(sessions, key=_ended_ns, reverse=True)):
+        if file.running:
+            continue
+        size += file.size
+        is_old = older_than_s is not None and now_ns - _ended_ns(file) > older_than_s * 1e9
+        is_too_much = max_size is not None and size > max_size
+        only_keep = older_than_s is None and max_size is None
+        if place >= (keep or 0) and (is_old or is_too_much or only_keep):
+            found.append(file)
+    return found[::-1]
+
+
+def _ended_ns(file: SessionFile) -> int:
+    return file.last_event_ns if file.events else file.changed_ns
+
+
+def remove(store: str, session_id: str, files: Iterable[StoredFile]) -> tuple[int, list[str]]:
+    """Remove the files of this session; raise SessionError if it is running.
+
+    Return how many bytes that freed, and which paths are left: they have the name of a session's
+    file, but are no file of the user's. The journal goes last, because until then a session that
+    did not end has all its events.
+    """
+    with _held(store, SESSIONS_FOLDER) as sessions, _without_writer(sessions, session_id):
+        journal = session_id + JOURNAL_SUFFIX
+        size, left = 0, list[str]()
+        for each in sorted(files, key=lambda each: each.name == journal):
+            if not each.is_ours:
+                left.append(os.path.join(store, each.folder, each.name))
+            elif each.folder == SESSIONS_FOLDER:
+                size += _remove(sessions, each)
+            else:
+                with _held(store, each.folder) as other:
+                    size += _remove(other, each)
+    return size, left
+
+
+def _remove(folder: HeldFolder, file: StoredFile) -> int:
+    try:
+        os.unlink(file.name, dir_fd=folder.fd)
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        path = _path(folder, file.name)
+        raise StoreError(f"can't remove {path}: {error.strerror}") from error
+    return file.size
+
+
+def _path(folder: HeldFolder, name: str) -> str:
+    return os.path.join(folder.path, name)
+
+
+@contextmanager
+def _held(store: str, folder: str) -> Iterator[HeldFolder]:
+    """Hold a directory of the store; raise StoreError if it is not this user's."""
+    path = os.path.join(store, folder)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags)
+    except OSError as error:
+        raise StoreError(f"can't open the directory {path}: {error.strerror}") from error
+    try:
+        if os.fstat(fd).st_uid != os.geteuid():
+            raise StoreError(
+                f"the directory {path} belongs to another user", "choose another with --store"
+            )
+        yield HeldFolder(path, fd)
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _without_writer(sessions: HeldFolder, session_id: str) -> Iterator[int | None]:
+    """Lock the session's journal against writers; yield None if it has none.
+
+    Raise SessionError if its writer is running.
+    """
+    name = session_id + JOURNAL_SUFFIX
+    found = sessions.status(name)
+    if found is None or not stat.S_ISREG(found.st_mode):
+        yield None
+        return
+    flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(name, flags, dir_fd=sessions.fd)
+    except OSError as error:
+        raise StoreError(
+            f"can't open the journal of session {session_id}: {error.strerror}",
+            "it shows whether the session is running",
+        ) from error
+    try:
+        try:
+            lock(fd)
+        except OSError as error:
+            raise is_running(session_id) from error
+        found = os.fstat(fd)
+        if not found.st_size and time.time() - found.st_ctime < _STARTS_WITHIN_S:
+            raise is_running(session_id)  # a writer may be about to lock the file it has just made
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def is_running(session_id: str) -> SessionError:
+    shown = printable(session_id)
+    return SessionError(f"session {shown} is running", f"to end it: sigwrap stop {shown}")

@@ -20,7 +20,7 @@ from itertools import islice
 from sigwrap.bare import Any, NamedTuple, json, lru_cache
 from sigwrap.bare.digests import blake2b
 from sigwrap.errors import InternalError, StoreError
-from sigwrap.events import EVENT_TYPES, UPCASTERS, Base64, Event, Payload, Upcaster
+from sigwrap.events import EVENT_TYPES, UPCASTERS, Event, Payload
 
 VERSION_KEY = "v"
 
@@ -74,23 +74,8 @@ def _encode_payload(type_name: str, payload: Payload) -> str:
     start = _VERSION_MEMBER.get(type_name)
     if start is None:
         raise InternalError(f"there is no event type {type_name!r}", "add it to EVENT_TYPES")
-    if type_name == "io_recorded" and payload:
-        return _encode_stream(start, payload)
     members = _encode_json(payload)
     return f"{start},{members[1:]}" if payload else start + "}"
-
-
-def _encode_stream(start: str, payload: Payload) -> str:
-    """Encode an event whose last member is long: copy it once, and escape only what needs it."""
-    *others, last = payload
-    data = payload[last]
-    if not isinstance(data, str):
-        return f"{start},{_encode_json(payload)[1:]}"
-    members = _encode_json({name: payload[name] for name in others})[1:-1]
-    before = f"{start},{members}" if members else start
-    if type(data) is Base64:
-        return f'{before},{json.escape(last)}:"{data}"}}'
-    return f"{before},{json.escape(last)}:{json.escape(data)}}}"
 
 
 def canonical_row(seq: int, time_ns: int, type_name: str, pid: int, payload: str) -> bytes:
@@ -109,31 +94,22 @@ def cut_payload(payload: Payload, limit: int = EVENT_LIMIT) -> Payload:
     if len(payload) > _MOST_FIELDS:  # only in a log from elsewhere
         payload = dict(islice(payload.items(), _MOST_FIELDS))
     jsons = {name: _encode_any(value) for name, value in payload.items()}
-    sizes = {name: len(text) for name, text in jsons.items()}
     frame = sum(json_size(name) + _CUT_ENTRY_SIZE + len(name) for name in payload)
-    long = _too_long(sizes, max(limit - frame, 0))
-    if not long:
-        return payload
-    rest = sum(size for name, size in sizes.items() if name not in long)
-    room = (limit - frame - rest) // len(long)
-    fitted = {name: _fitted(payload[name], room) for name in long}
-    cut = {name: {"json": sizes[name], "blake2b": _digest(jsons[name])} for name in sorted(long)}
-    return {**payload, **fitted, CUT: cut}
+    room, fitted, cut = max(limit - frame, 0), Payload(), Payload()
+    # The shortest field first: what it leaves of its share is the others'.
+    by_size = sorted(jsons, key=lambda name: len(jsons[name]))
+    for position, name in enumerate(by_size):
+        size, share = len(jsons[name]), room // (len(by_size) - position)
+        if size > share:
+            fitted[name] = _fitted(payload[name], share)
+            digest = blake2b(jsons[name].encode(), digest_size=_DIGEST_SIZE).hexdigest()
+            cut[name] = {"json": size, "blake2b": digest}
+        room -= min(size, share)
+    return {**payload, **fitted, CUT: dict(sorted(cut.items()))} if cut else payload
 
 
 def json_size(value: object) -> int:
     return len(_encode_any(value))
-
-
-def _too_long(sizes: dict[str, int], room: int) -> frozenset[str]:
-    """Return which fields to cut so that all fit: the longest, and no more than needed."""
-    by_size = sorted(sizes, key=lambda name: sizes[name])
-    for position, name in enumerate(by_size):
-        left = len(by_size) - position
-        if sizes[name] > room // left:
-            return frozenset(by_size[position:])
-        room -= sizes[name]
-    return frozenset()
 
 
 def _fitted(value: Any, room: int) -> Any:
@@ -174,10 +150,6 @@ def _fitted_list(values: list[Any] | tuple[Any, ...], room: int) -> list[Any]:
     return kept
 
 
-def _digest(text: str) -> str:
-    return blake2b(text.encode(), digest_size=_DIGEST_SIZE).hexdigest()
-
-
 # Reading
 
 
@@ -215,11 +187,7 @@ def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is not JSON")
 
 
-def decode_row(
-    row: Row,
-    upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
-    current_versions: Mapping[str, int] | None = None,
-) -> Event:
+def decode_row(row: Row) -> Event:
     seq, time_ns, type_name, pid, text, hash_hex = row
     try:
         length = len(text)
@@ -236,12 +204,11 @@ def decode_row(
             _check_nesting(payload)
         if length > EVENT_LIMIT and type_name not in WHOLE_TYPES:
             payload = cut_payload(payload)
+        # An unknown type is from a newer or an old sigwrap: readers show its name.
+        if version != _CURRENT_VERSION.get(type_name, version):
+            payload = _upcast(seq, type_name, payload, version)
     except _UNREADABLE as error:
         raise StoreError(f"row {seq} can't be read", "run sigwrap verify") from error
-    current = _CURRENT_VERSION if current_versions is None else current_versions
-    # An unknown type is from a newer or an old sigwrap: readers show its name.
-    if version != current.get(type_name, version):
-        payload = _upcast(seq, type_name, payload, version, current[type_name], upcasters)
     return _make(Event, (seq, time_ns, type_name, pid, payload, hash_hex))
 
 
@@ -271,23 +238,15 @@ def _check_nesting(value: object) -> None:
 _CURRENT_VERSION = {kind.name: kind.version for kind in EVENT_TYPES.values()}
 
 
-def _upcast(
-    seq: int,
-    type_name: str,
-    payload: Payload,
-    version: int,
-    current: int,
-    upcasters: Mapping[tuple[str, int], Upcaster],
-) -> Payload:
-    if type(version) is not int or version < 1:
-        raise StoreError(f"row {seq} can't be read", "run sigwrap verify")
+def _upcast(seq: int, type_name: str, payload: Payload, version: int) -> Payload:
+    current = _CURRENT_VERSION[type_name]
     if version > current:
         raise StoreError(
             f"row {seq}: {type_name} has version {version}, this sigwrap knows {current}",
             "read it with the sigwrap that wrote it, or a newer one",
         )
     for step in range(version, current):
-        payload = upcasters[type_name, step](payload)
+        payload = UPCASTERS[type_name, step](payload)
     return payload
 
 

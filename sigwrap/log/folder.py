@@ -17,11 +17,9 @@ from sigwrap.bare import suppress
 from sigwrap.errors import StoreError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
-from sigwrap.kernel.file_state import mount_of
-from sigwrap.kernel.paths import OTHER_MOUNT, Caller, WouldBlock, our_view
+from sigwrap.kernel.paths import Caller, WouldBlock, open_on_one_mount, our_view
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_PART_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDWR | os.O_CLOEXEC
 _NEW_FILE_FLAGS = _FILE_FLAGS | os.O_CREAT | os.O_EXCL
 _ALL_RIGHTS = stat.S_IRWXU
@@ -72,13 +70,11 @@ class HeldFolder:
         A name on which another file system is mounted counts as missing: a look could block.
         """
         try:
-            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
+            fd = open_on_one_mount(self.fd, name)
         except OSError:
             return None
         try:
-            return os.fstat(fd) if mount_of(fd) == mount_of(self.fd) else None
-        except OSError:
-            return None
+            return os.fstat(fd)
         finally:
             os.close(fd)
 
@@ -184,21 +180,10 @@ class Folder(HeldFolder):
 
         Raise OSError if the name is a link, or another file system is mounted there.
         """
-        above = os.open("..", _PART_FLAGS, dir_fd=self.fd)
-        try:
-            with suppress(FileExistsError):
-                os.mkdir(name, 0o700, dir_fd=above)
-            found = os.open(name, _PART_FLAGS, dir_fd=above)
-        finally:
-            os.close(above)
-        try:
-            if mount_of(found) != mount_of(self.fd):
-                raise OSError(errno.EXDEV, OTHER_MOUNT)
-            _allow_all(found)
-            fd = os.open(".", _FOLDER_FLAGS, dir_fd=found)
-        finally:
-            os.close(found)
-        return HeldFolder(os.path.join(os.path.dirname(self.path), name), fd)
+        with suppress(FileExistsError):
+            os.mkdir(f"../{name}", 0o700, dir_fd=self.fd)
+        found = open_on_one_mount(self.fd, f"../{name}", os.O_DIRECTORY)
+        return HeldFolder(os.path.join(os.path.dirname(self.path), name), _entered(found))
 
     @property
     def is_reached(self) -> bool:
@@ -250,36 +235,11 @@ class Folder(HeldFolder):
                     raise
 
     def _make_again(self) -> None:
-        for above, pinned in zip(self._pinned_paths, self._pinned_paths[1:], strict=False):
-            self._make_one_again(above, pinned)
-        found = self._pinned.open(os.O_DIRECTORY)
-        try:
-            fd = os.open(".", _FOLDER_FLAGS, dir_fd=found)
-        finally:
-            os.close(found)
+        above, parent, own = self._pinned_paths
+        os.close(_made_again(above, parent))
+        fd = _made_again(parent, own)
         os.close(self.fd)
         self.fd = fd
-
-    @staticmethod
-    def _make_one_again(above: PinnedPath, pinned: PinnedPath) -> None:
-        try:
-            found = pinned.open(os.O_DIRECTORY)
-        except OSError as failure:
-            if failure.errno == errno.EXDEV:  # another file system is mounted there
-                raise
-            name, folder = os.path.basename(pinned.path), above.open(os.O_DIRECTORY)
-            try:
-                with suppress(FileNotFoundError):
-                    os.rename(name, displaced_name(name), src_dir_fd=folder, dst_dir_fd=folder)
-                os.mkdir(name, 0o700, dir_fd=folder)
-            finally:
-                os.close(folder)
-            found = pinned.open(os.O_DIRECTORY)
-        try:
-            if not _has_all_rights(os.fstat(found)):
-                _allow_all(found)
-        finally:
-            os.close(found)
 
     def place(self) -> str:
         """Return where the directory is now, wherever its path leads."""
@@ -289,14 +249,37 @@ class Folder(HeldFolder):
             return "a directory without a known path"
 
 
+def _made_again(above: PinnedPath, pinned: PinnedPath) -> int:
+    """Return the directory at its path, which is made if something else is there."""
+    try:
+        found = pinned.open(os.O_DIRECTORY)
+    except OSError as failure:
+        if failure.errno == errno.EXDEV:  # another file system is mounted there
+            raise
+        name, folder = os.path.basename(pinned.path), above.open(os.O_DIRECTORY)
+        try:
+            with suppress(FileNotFoundError):
+                os.rename(name, displaced_name(name), src_dir_fd=folder, dst_dir_fd=folder)
+            os.mkdir(name, 0o700, dir_fd=folder)
+        finally:
+            os.close(folder)
+        found = pinned.open(os.O_DIRECTORY)
+    return _entered(found)
+
+
+def _entered(found: int) -> int:
+    """Open the directory of an O_PATH descriptor, with all rights for this user, and close that."""
+    try:
+        if not _has_all_rights(os.fstat(found)):
+            proc, path = _path_of(found)
+            os.chmod(path, 0o700, dir_fd=proc)
+        return os.open(".", _FOLDER_FLAGS, dir_fd=found)
+    finally:
+        os.close(found)
+
+
 def _has_all_rights(folder: os.stat_result) -> bool:
     return os.geteuid() == 0 or folder.st_mode & _ALL_RIGHTS == _ALL_RIGHTS
-
-
-def _allow_all(folder: int) -> None:
-    """Set mode 0700, also through an O_PATH descriptor."""
-    proc, path = _path_of(folder)
-    os.chmod(path, 0o700, dir_fd=proc)
 
 
 def _path_of(fd: int) -> tuple[int, bytes]:

@@ -41,6 +41,7 @@ _CLOCK_TOLERANCE_NS = 20_000_000
 
 _LONGEST_LINE = MAX_PAYLOAD_CHARACTERS + (1 << 10)
 _TAIL_BYTES = 1 << 16
+_TAILS_BYTES = (_TAIL_BYTES, 1 << 20, 2 * _LONGEST_LINE)
 
 
 class Journal:
@@ -215,34 +216,31 @@ class JournalFile:
 
     def last(self) -> Row | None:
         """Return the last row without reading those before it."""
-        size = os.fstat(self._file.fileno()).st_size
-        wanted = _TAIL_BYTES
-        while True:
-            self._file.seek(max(size - wanted, 0))
-            tail = self._file.read(min(size, wanted))
-            lines = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)
-            if len(lines) > 1 or (lines and wanted >= size):
+        for size in _TAILS_BYTES:
+            lines, is_whole = self._tail(size)
+            if lines:
                 try:
                     return parse_journal_line(lines[-1])
-                except ValueError as error:
-                    raise StoreError(f"the last line of {self._path} can't be read") from error
-            if wanted >= size:
+                except ValueError:
+                    break
+            if is_whole:
                 return None
-            if wanted >= 2 * _LONGEST_LINE:
-                raise StoreError(f"the last line of {self._path} can't be read")
-            wanted = min(4 * wanted, 2 * _LONGEST_LINE)
+        raise StoreError(f"the last line of {self._path} can't be read")
 
     def latest(self) -> list[Row]:
         """Return the rows in the last bytes, or none if one of them can't be read."""
-        size = os.fstat(self._file.fileno()).st_size
-        start = max(size - _TAIL_BYTES, 0)
-        self._file.seek(start)
-        tail = self._file.read(_TAIL_BYTES)
-        lines = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)
         try:
-            return [parse_journal_line(line) for line in lines[start > 0 :]]
+            return [parse_journal_line(line) for line in self._tail(_TAIL_BYTES)[0]]
         except ValueError:
             return []
+
+    def _tail(self, size: int) -> tuple[list[bytes], bool]:
+        """Return the complete lines in the last bytes, and whether that is the whole file."""
+        start = max(os.fstat(self._file.fileno()).st_size - size, 0)
+        self._file.seek(start)
+        tail = self._file.read(size)
+        lines = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)
+        return lines[start > 0 :], not start
 
     def _unreadable(self, line_number: int) -> StoreError:
         return StoreError(f"line {line_number} of the journal {self._path} can't be read")

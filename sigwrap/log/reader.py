@@ -19,11 +19,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from itertools import takewhile
-from operator import itemgetter, lt
 from urllib.parse import quote
 
-from sigwrap.bare import Any
 from sigwrap.errors import StoreError
 from sigwrap.events import HOOK_KIND, Event
 from sigwrap.kernel.descriptors import open_plain_file
@@ -41,9 +38,6 @@ _ROWS_AT_ONCE = 2_000
 _BYTES_AT_ONCE = 4 << 20  # a row of recorded input or output is a thousand times another's size
 _ROWS_PER_FETCH = 32
 _SELECT = "SELECT seq, time_ns, type, pid, payload, hash FROM events"
-_ROW: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)  # as many as _SELECT names
-_SEQ = itemgetter(Row._fields.index("seq"))
-_PAYLOAD = itemgetter(Row._fields.index("payload"))
 
 
 class Session:
@@ -79,15 +73,9 @@ class Session:
         folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
         return folder != SESSIONS_FOLDER and not os.path.exists(journal_path(self.path))
 
-    def events(
-        self, after_seq: int = 0, *, of: Callable[[object], bool] | None = None
-    ) -> Iterator[Event]:
-        """Yield the events, or only those whose type meets `of`; others are not decoded."""
-        rows = self.rows(after_seq)
-        if of is not None:
-            rows = (row for row in rows if of(row.type))
+    def events(self, after_seq: int = 0) -> Iterator[Event]:
         try:
-            yield from map(decode_row, rows)
+            yield from map(decode_row, self.rows(after_seq))
         except StoreError as error:
             raise self._named(error) from error
 
@@ -119,11 +107,10 @@ class Session:
 
     def first_stray_row(self) -> int:
         """Return the first row of a journal beside a complete database that differs, or 0."""
-        journal = JournalFile.open(journal_path(self.path))
-        if journal is None:
+        if not self._is_whole or (journal := JournalFile.open(journal_path(self.path))) is None:
             return 0
         with closing(journal):
-            return first_stray_row(journal, self.path) if self._is_whole else 0
+            return first_stray_row(journal, self.path)
 
     def followed(self, wait: Callable[[], None]) -> Iterator[Event]:
         """Yield each event as it is recorded, until the writer is gone; `wait` waits for more."""
@@ -236,12 +223,11 @@ class Database:
     def rows(self, after_seq: int) -> Iterator[Row]:
         query = f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT {_ROWS_AT_ONCE}"
         while rows := self._fetch(query, after_seq):
-            seqs = [after_seq, *map(_SEQ, rows)]
-            in_order = list(takewhile(bool, map(lt, seqs, seqs[1:])))
-            yield from rows[: len(in_order)]
-            if len(in_order) < len(rows):
-                raise StoreError(f"can't read {self._path}: its rows are out of order")
-            after_seq = seqs[-1]
+            for row in rows:
+                if row.seq <= after_seq:
+                    raise StoreError(f"can't read {self._path}: its rows are out of order")
+                after_seq = row.seq
+                yield row
 
     def first(self) -> Row | None:
         return next(iter(self._fetch(f"{_SELECT} ORDER BY seq LIMIT 1")), None)
@@ -250,32 +236,24 @@ class Database:
         return next(iter(self._fetch(f"{_SELECT} ORDER BY seq DESC LIMIT 1")), None)
 
     def _fetch(self, query: str, *values: int) -> list[Row]:
-        try:
-            return self._fetched(query, *values)
-        except sqlite3.OperationalError as error:
-            if self._connection.text_factory is not str:
-                raise self._unreadable(error) from error
-            # A row that is not UTF-8 would fail all rows that are fetched with it. With replaced
-            # characters the row is there, and its hash does not match.
-            self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-            return self._fetch(query, *values)
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from error
-
-    def _fetched(self, query: str, *values: int) -> list[Row]:
         rows: list[Row] = []
         size = 0
         try:
             with _limited(self._connection), closing(self._connection.execute(query, values)) as at:
                 while size < _BYTES_AT_ONCE and (some := at.fetchmany(_ROWS_PER_FETCH)):
-                    rows += map(_ROW, some)
-                    size += sum(map(len, map(_PAYLOAD, some)))
+                    rows += map(Row._make, some)
+                    size += sum(len(row.payload) for row in rows[-len(some) :])
             return rows
         except TypeError as error:
             raise StoreError(f"can't read {self._path}: a payload is not text") from error
-
-    def _unreadable(self, error: sqlite3.Error) -> StoreError:
-        return StoreError(f"can't read {self._path}: {error}")
+        except sqlite3.Error as error:
+            is_first = self._connection.text_factory is str
+            if not (isinstance(error, sqlite3.OperationalError) and is_first):
+                raise StoreError(f"can't read {self._path}: {error}") from error
+            # A row that is not UTF-8 would fail all rows that are fetched with it. With replaced
+            # characters the row is there, and its hash does not match.
+            self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+            return self._fetch(query, *values)
 
 
 @contextmanager

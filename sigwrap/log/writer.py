@@ -91,12 +91,11 @@ class SessionLog:
         self._copies = 0
         self._in_place: tuple[int, ...] = ()
         self._lost = ""  # why the log could not be written again
-        self._fd, self._database = make_private_database(folder, self._database_name)
-        self._private = _state(self._fd)
+        self._database = PrivateDatabase(folder, self._database_name)
         try:
             self._put_in_place()
         except BaseException:
-            self._close_database()
+            self._database.close()
             raise
 
     @classmethod
@@ -215,7 +214,7 @@ class SessionLog:
         """Copy the database to its place if the log has doubled; for idle moments."""
         if self._pending or self.seq < 2 * self._rows_in_place:
             return
-        if os.fstat(self._fd).st_size > COPIED_MEANWHILE_BYTES or self.objection():
+        if self._database.size > COPIED_MEANWHILE_BYTES or self.objection():
             return
         self._rows_in_place = self.seq  # also if it fails: not again before it has doubled
         try:
@@ -266,10 +265,10 @@ class SessionLog:
             if not self._folder.is_reached:
                 raise Interfered("the directory of its session was removed, moved or replaced")
             self._insert_all(meanwhile)
-            self._add_views()
+            self._database.add_views()
             copies = self._folder.beside(CHECKPOINTS_FOLDER)
             try:
-                os.close(copies.put_new(name, lambda fd: copy_file(self._fd, fd, meanwhile)))
+                self._database.copy_to(copies, name, meanwhile=meanwhile)
                 return os.path.join(copies.path, name)
             finally:
                 copies.close()
@@ -291,7 +290,7 @@ class SessionLog:
         problem = ""
         try:
             self._insert_all()
-            self._add_views()
+            self._database.add_views()
             self._put_in_place(sync=True)
             self._folder.remove(self._journal_name)
             found = self._folder.status(self._database_name)
@@ -305,7 +304,7 @@ class SessionLog:
         except (OSError, sqlite3.Error, StoreError):
             if self._journal.objection(self._folder, self._journal_name):
                 problem = f"the event log {self.path} could not be written"
-        self._close_database()
+        self._database.close()
         self._journal.close()
         is_there = self._folder.is_reached and self._folder.is_found
         place = self._folder.place()
@@ -319,11 +318,9 @@ class SessionLog:
         """Remove the log of a session that ran nothing."""
         for name in self._database_name, self._journal_name:
             self._folder.remove(name)
-        self._close_database()
+        self._database.close()
         self._journal.close()
         self._folder.close()
-
-    # The private database
 
     def _insert_all(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         while self._pending:
@@ -331,87 +328,120 @@ class SessionLog:
             meanwhile()
 
     def _insert(self, limit: int) -> None:
-        self._check_private_database()
         batch = self._pending[:limit]
-        try:
-            insert_rows(self._database, batch)
-        finally:
-            self._private = _state(self._fd)
+        self._database.insert(batch)
         del self._pending[: len(batch)]
         self._pending_bytes -= sum(len(row[4]) for row in batch)
 
-    def _add_views(self) -> None:
-        """Add them at the end: SQLite would parse them when it opens the database."""
-        self._check_private_database()
-        try:
-            self._database.executescript(views_script())
-        finally:
-            self._private = _state(self._fd)
-
-    def _check_private_database(self) -> None:
-        """Raise Interfered if another program wrote to it, by the name that it had at first."""
-        if _state(self._fd) != self._private:
-            raise Interfered("another program wrote to the database before it was in place")
-
-    def _lines(self) -> Iterator[bytes]:
-        cursor = self._database.execute("SELECT * FROM events ORDER BY seq")
-        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-            yield b"".join(journal_line(canonical_row(*row[:5]), row[5]) for row in rows)
-
     def _write_journal_again(self) -> None:
-        self._check_private_database()
         journal = Journal.write_again(
-            self._folder, self._journal_name, self._lines, durable=self._durable
+            self._folder, self._journal_name, self._database.lines, durable=self._durable
         )
         self._journal.close()
         self._journal = journal
 
     def _put_in_place(self, *, sync: bool = False) -> None:
         """Copy the database as it is to its place."""
-        self._check_private_database()
-
-        def write(fd: int) -> None:
-            copy_file(self._fd, fd)
-            if sync:
-                os.fsync(fd)
-
-        fd = self._folder.put_new(self._database_name, write)
-        self._in_place = self._identity(os.fstat(fd))
+        found = self._database.copy_to(self._folder, self._database_name, sync=sync)
+        self._in_place = self._identity(found)
         self._rows_in_place = self.seq
-        os.close(fd)
 
     def _identity(self, status: os.stat_result) -> tuple[int, ...]:
         """Return what stays the same of a file that no process writes to."""
         changed_ns = status.st_ctime_ns if self._compares_times else 0
         return status.st_dev, status.st_ino, status.st_size, changed_ns
 
-    def _close_database(self) -> None:
-        self._database.close()
+
+class PrivateDatabase:
+    """A database in a file without a name, which no other process can open.
+
+    SQLite opens files by their names, so it has one for a moment. Meanwhile, another process can
+    give the name to another file, or give the file another name. Each use raises Interfered if a
+    process that has opened the file wrote to it.
+    """
+
+    def __init__(self, folder: HeldFolder, name: str) -> None:
+        """Raise OSError or sqlite3.Error if it can't be made."""
+        attempts = ATTEMPTS
+        while True:
+            attempts -= 1
+            unfinished = new_name(name)
+            self._fd = folder.create(unfinished)
+            try:
+                path = os.path.join(folder.path, unfinished)
+                self._connection = open_new_database(path, self._fd)
+                folder.remove(unfinished)
+                self._state = _state(self._fd)
+                if not os.fstat(self._fd).st_nlink:
+                    return
+                self._connection.close()
+                raise Interfered("another program keeps renaming its database")
+            except BaseException as failure:
+                folder.remove(unfinished)
+                os.close(self._fd)
+                if not attempts or not isinstance(failure, OSError | sqlite3.Error):
+                    raise
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def insert(self, rows: Sequence[tuple[object, ...]]) -> None:
+        self._check()
+        try:
+            with self._connection:  # commits, or rolls back
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", rows)
+        finally:
+            self._state = _state(self._fd)
+
+    def add_views(self) -> None:
+        """Add them at the end: SQLite would parse them when it opens the database."""
+        self._check()
+        try:
+            self._connection.executescript(views_script())
+        finally:
+            self._state = _state(self._fd)
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of a journal with all rows, many at once."""
+        self._check()
+        cursor = self._connection.execute("SELECT * FROM events ORDER BY seq")
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            yield b"".join(journal_line(canonical_row(*row[:5]), row[5]) for row in rows)
+
+    def copy_to(
+        self,
+        folder: HeldFolder,
+        name: str,
+        *,
+        sync: bool = False,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> os.stat_result:
+        """Replace what has this name by a copy, and return its status."""
+        self._check()
+
+        def write(target_fd: int) -> None:
+            offset = 0
+            while copied := os.sendfile(target_fd, self._fd, offset, _COPIED_AT_ONCE):
+                offset += copied
+                meanwhile()
+            if sync:
+                os.fsync(target_fd)
+
+        fd = folder.put_new(name, write)
+        try:
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+
+    def close(self) -> None:
+        self._connection.close()
         os.close(self._fd)
 
-
-def make_private_database(folder: HeldFolder, name: str) -> tuple[int, sqlite3.Connection]:
-    """Make a database whose file has a name only while SQLite needs one.
-
-    Meanwhile, another process can give the name to another file, or the file another name.
-    """
-    attempts = ATTEMPTS
-    while True:
-        attempts -= 1
-        unfinished = new_name(name)
-        fd = folder.create(unfinished)
-        try:
-            database = open_new_database(os.path.join(folder.path, unfinished), fd)
-            folder.remove(unfinished)
-            if os.fstat(fd).st_nlink == 0:
-                return fd, database
-            database.close()
-            raise Interfered("another program keeps renaming its database")
-        except BaseException as failure:
-            folder.remove(unfinished)
-            os.close(fd)
-            if not attempts or not isinstance(failure, OSError | sqlite3.Error):
-                raise
+    def _check(self) -> None:
+        if _state(self._fd) != self._state:
+            raise Interfered("another program wrote to the database before it was in place")
 
 
 def open_new_database(path: str, fd: int) -> sqlite3.Connection:
@@ -456,24 +486,6 @@ def _has_opened(fd: int, lowest: int) -> bool:
         except OSError:
             continue
     return False
-
-
-def insert_rows(database: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> None:
-    database.execute("BEGIN IMMEDIATE")
-    try:
-        database.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", rows)
-        database.execute("COMMIT")
-    except sqlite3.Error:
-        if database.in_transaction:
-            database.execute("ROLLBACK")
-        raise
-
-
-def copy_file(source_fd: int, target_fd: int, meanwhile: Callable[[], None] = lambda: None) -> None:
-    offset = 0
-    while copied := os.sendfile(target_fd, source_fd, offset, _COPIED_AT_ONCE):
-        offset += copied
-        meanwhile()
 
 
 def _reason(error: Exception) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import select
+import struct
 import time
 from collections.abc import Callable
 
@@ -17,17 +18,17 @@ from sigwrap.bare import TYPE_CHECKING, signal, suppress
 from sigwrap.calls import AF_UNIX, SOCK_DGRAM
 from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs, signals
-from sigwrap.kernel.libc import Bounded, let_calls_be_broken_off, run_bounded
-from sigwrap.kernel.memory import may_be_served
+from sigwrap.kernel.libc import Bounded, run_bounded, syscall
+from sigwrap.kernel.memory import may_be_served, write_memory
 from sigwrap.kernel.procfs import Rights
 from sigwrap.kernel.ptrace import ERESTARTSYS
 from sigwrap.kernel.seccomp import Notification
-from sigwrap.network import duplicate
-from sigwrap.network.duplicate import Carried, OtherRights, take_rights
+from sigwrap.machine import NUMBERS
+from sigwrap.network import call
+from sigwrap.network.call import Carried, SocketCall, address_of_file
 from sigwrap.network.judge import NetworkFacts, NetworkMediator, OutOfRules
 from sigwrap.network.look import SocketFacts, Sockets
-from sigwrap.network.peers import HostNames, Listeners
-from sigwrap.network.request import SocketCall, of_file
+from sigwrap.network.peers import HostNames, Servers
 from sigwrap.policy.judge.network import Endpoint
 from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Reached, would_fail
 from sigwrap.session.lineage import Process
@@ -45,29 +46,22 @@ _FIRST_RETRY_S = 0.001
 _NEVER = float("inf")
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 
+_SYS_SETGROUPS = NUMBERS["setgroups"]
+_SYS_SETRESUID = NUMBERS["setresuid"]
+_SYS_SETRESGID = NUMBERS["setresgid"]
+_SYS_CAPSET = NUMBERS["capset"]
+_SYS_PRCTL = NUMBERS["prctl"]
+_PR_SET_KEEPCAPS = 8
+_CAPABILITIES = struct.Struct("=6I")
+_CAPSET_HEADER = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
+
 
 class _Held(NoHoldings):
     """The socket of a request, and the progress of its call."""
 
-    __slots__ = (
-        "_close",
-        "_is_closed",
-        "deadline_s",
-        "is_in_use",
-        "is_over",
-        "is_watched",
-        "looked",
-        "rest",
-        "retry_s",
-        "sent",
-        "turn",
-        "waits",
-    )
-
     def __init__(self, close: Callable[[int], None]) -> None:
         self.looked = SocketFacts(SocketCall(""), would_fail(errno.EPERM))
         self._close = close
-        self._is_closed = False
         self.is_in_use = False  # a worker or the loop makes a call on it
         self.is_over = False
         self.rest = b""
@@ -109,9 +103,9 @@ class _Held(NoHoldings):
         """Close the duplicate, at once or when no call uses it any more."""
         self.stop_watching()
         self.is_over = True
-        if not self._is_closed and not self.is_in_use:
-            self._is_closed = True
-            self.looked.let_go(self._close)
+        if not self.is_in_use:
+            looked, self.looked = self.looked, self.looked._replace(held=-1, place=-1, way=())
+            looked.let_go(self._close)
 
 
 class Network:
@@ -125,12 +119,11 @@ class Network:
         self._mediator = NetworkMediator(self._rules, session.policy.name)
         self._pool = session.pool
         self._loop = session.loop
-        self._sockets = Sockets(self._rules)
-        self._listeners = Listeners(session, self._sockets.own)
-        let_calls_be_broken_off()
+        self._servers = Servers(session)
+        self._sockets = Sockets(self._rules, self._servers)
         self._bounded = Bounded()
         self._looks = 0  # looks that are due later
-        self._other_rights = OtherRights()
+        self._other_rights = _OtherRights()
         self._names = HostNames(session, performer)
         performer.offer(
             {
@@ -176,7 +169,7 @@ class Network:
         held: _Held = request.holdings
         asked, fd = held.looked.asked, held.looked.held
         held.rest = asked.data
-        held.waits = duplicate.waits(fd) and not asked.flags & _MSG_DONTWAIT
+        held.waits = call.waits(fd) and not asked.flags & _MSG_DONTWAIT
         return self._attempt(request)
 
     def _attempt(self, request: Request) -> object:
@@ -186,7 +179,7 @@ class Network:
         held.is_in_use = True
         held.turn += 1
         if held.looked.is_connecting_to_unix:
-            self._listeners.connects(held.looked, request.process)
+            self._servers.connects(held.looked, request.process)
 
         def work() -> object:
             if not request.is_over:
@@ -196,7 +189,7 @@ class Network:
         def over() -> None:
             if held.looked.is_connecting_to_unix:
                 with suppress(OSError):
-                    self._listeners.connects_no_more(held.looked)
+                    self._servers.connects_no_more(held.looked)
             held.is_used_no_more()
 
         def then(outcome: Outcome) -> None:
@@ -246,20 +239,18 @@ class Network:
     def _note(self, looked: SocketFacts) -> Outside | None:
         """Note a server of the session, or return the process outside that a connection reached."""
         with suppress(OSError):
-            if looked.asked.syscall == "listen" and looked.kind is not None:
-                name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
-                self._listeners.note_server(looked.held)
-                self._sockets.own.note(looked.held, name, looked.kind.type)
+            if looked.asked.syscall == "listen":
+                self._servers.note(looked)
             elif looked.asked.syscall == "connect":
-                pid, uid = duplicate.listener(looked.held)
+                pid, uid = call.listener(looked.held)
                 self._approvals.approvers.session_connected_to(pid)
-                return self._listeners.outside(looked, pid, uid)
+                return self._servers.outside(looked, pid, uid)
         return None
 
     # Waiting for the other end
 
     def _wait(self, request: Request, held: _Held) -> None:
-        if held.turn == 1 and (most_s := duplicate.waits_for_s(held.looked.held)) is not None:
+        if held.turn == 1 and (most_s := call.waits_for_s(held.looked.held)) is not None:
             held.deadline_s = time.monotonic() + most_s
         if held.looked.is_connecting_by_address:
             with suppress(OSError):  # no more watches: the timer checks it
@@ -311,11 +302,11 @@ class Network:
                 return errno.EPERM
             rights = self._other_rights.of(request.tid)
             if rights is None:
-                return self._made(request, Done(duplicate.make(*asked)))
+                return self._made(request, Done(call.make(*asked)))
         except OSError as refusal:
             return refusal.errno or errno.EPERM
         self._pool.run(
-            _with_rights(rights, request.holdings.looked, lambda: duplicate.make(*asked)),
+            _with_rights(rights, request.holdings.looked, lambda: call.make(*asked)),
             lambda outcome: self._resume(request, self._made(request, outcome)),
             drop=os.close,
             keeps_thread=False,
@@ -347,7 +338,7 @@ def _with_rights(
     """Wrap work for a thread that ends after it: a thread cannot give rights back."""
 
     def with_rights() -> object:
-        take_rights(rights)
+        _take_rights(rights)
         for passed in looked.way:
             passed.demand()
         return work()
@@ -373,13 +364,13 @@ def _carry_out(request: Request) -> None:
     held: _Held = request.holdings
     looked = held.looked
     asked, fd = looked.asked, looked.held
-    address = asked.address if looked.place < 0 else of_file(looked.place)
+    address = asked.address if looked.place < 0 else address_of_file(looked.place)
     match asked.syscall:
         case "connect":
-            duplicate.connect(fd, address or b"")
+            call.connect(fd, address or b"")
         case "listen":
             is_unix = looked.kind is not None and looked.kind.domain == AF_UNIX
-            (duplicate.listen_from_child if is_unix else duplicate.listen)(fd, asked.backlog)
+            (call.listen_from_child if is_unix else call.listen)(fd, asked.backlog)
         case "sendmmsg" if not asked.count_at:
             pass  # no message
         case _:
@@ -392,17 +383,17 @@ def _send(request: Request, held: _Held, address: bytes | None) -> None:
     control = () if held.sent else asked.control
     with_it = Carried(request.tid, request.process.pid, control)
     try:
-        sent = duplicate.send(fd, held.rest, asked.flags, address, with_it.ready)
+        sent = call.send(fd, held.rest, asked.flags, address, with_it.ready)
     finally:
         with_it.close()
     while True:
         held.sent += sent
         held.rest = held.rest[sent:]
         if asked.count_at:
-            duplicate.tell_count(request.tid, asked.count_at, held.sent)
+            write_memory(request.tid, asked.count_at, struct.pack("i", held.sent))
         if not (held.rest and held.waits):
             return
-        sent = duplicate.send(fd, held.rest, asked.flags, address, ())
+        sent = call.send(fd, held.rest, asked.flags, address, ())
 
 
 def _send_sigpipe(request: Request) -> None:
@@ -411,3 +402,37 @@ def _send_sigpipe(request: Request) -> None:
         signals.send(held, signal.SIGPIPE, sender_pid=request.process.pid, sender_uid=os.getuid())
     finally:
         os.close(held)
+
+
+class _OtherRights:
+    """Finds threads whose rights differ from the supervisor's."""
+
+    def __init__(self) -> None:
+        self._own = procfs.rights("self") if os.geteuid() == 0 else None
+        self._user_namespace = procfs.user_namespace("self")
+
+    def of(self, tid: int) -> Rights | None:
+        """Return the rights of a thread if they differ from ours and we could take them."""
+        own = self._own
+        found = procfs.rights(tid) if own is not None else None
+        if own is None or found is None:
+            return None
+        kept = found.capabilities & own.capabilities
+        if kept and procfs.user_namespace(tid) != self._user_namespace:
+            kept = 0  # they are valid in their own namespace only
+        found = found._replace(capabilities=kept)
+        return None if found == own else found
+
+
+def _take_rights(rights: Rights) -> None:
+    """Give these rights to the thread that calls it, for good. Raises KernelError."""
+    uid, gid, groups, capabilities = rights
+    packed = struct.pack(f"={len(groups)}I", *groups)
+    syscall("setgroups", _SYS_SETGROUPS, len(groups), packed)
+    syscall("setresgid", _SYS_SETRESGID, gid, gid, gid)
+    # A user other than root can have capabilities too: ambient ones, or a file's.
+    syscall("prctl", _SYS_PRCTL, _PR_SET_KEEPCAPS, 1, 0, 0, 0)
+    syscall("setresuid", _SYS_SETRESUID, uid, uid, uid)
+    low, high = capabilities & 0xFFFFFFFF, capabilities >> 32
+    sets = _CAPABILITIES.pack(low, low, 0, high, high, 0)  # effective, permitted, inheritable
+    syscall("capset", _SYS_CAPSET, _CAPSET_HEADER, sets)

@@ -2,10 +2,6 @@
 
 Sockets that a policy keeps are identified by their files, and not only by their names: their owner
 can rename them, and any user can mount them elsewhere in a namespace.
-
-Servers of the session do not lead outside it, whatever the names of their sockets. sigwrap notes
-each one when it begins to listen. Before a connection counts as one to it, sigwrap asks the kernel
-whether it still exists, because another file can get the file's number.
 """
 
 from __future__ import annotations
@@ -15,31 +11,34 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from sigwrap import calls
-from sigwrap.bare import NamedTuple
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import KernelError
 from sigwrap.kernel.descriptors import duplicate_socket, let_go
-from sigwrap.kernel.file_state import Born, Inode, born_at, kind_of
+from sigwrap.kernel.file_state import Born, born_at, born_sockets, kind_of
 from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, our_view, path_of
-from sigwrap.kernel.peer import Named, file_of, is_there, named
 from sigwrap.kernel.seccomp import Notification
-from sigwrap.network import duplicate
-from sigwrap.network.judge import Aim, OutOfRules
-from sigwrap.network.request import (
-    Kind,
+from sigwrap.network import call
+from sigwrap.network.call import (
     SocketCall,
+    SocketKind,
     concrete,
     endpoint,
     read_call,
     unix_path,
 )
+from sigwrap.network.judge import Aim, OutOfRules
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.network import Direction, Endpoint, NetworkRules, Protocol
 from sigwrap.policy.judge.request import Action
 from sigwrap.session.effects import Continue, MakeSocket, Reach, Unrecorded, would_fail
 from sigwrap.session.lineage import Process
+
+if TYPE_CHECKING:
+    from sigwrap.network.peers import Servers
 
 _MSG_ZEROCOPY = 0x4000000
 _TO_THE_KERNEL = (calls.AF_NETLINK, calls.AF_ALG)
@@ -48,7 +47,7 @@ _NO_SUCH_KIND = (
     *(errno.EPROTOTYPE, errno.EINVAL),
 )
 _SOCKETS = next(
-    call.handed_over for call in calls.TABLE if isinstance(call.handed_over, calls.OfOtherSockets)
+    each.handed_over for each in calls.TABLE if isinstance(each.handed_over, calls.OfOtherSockets)
 )
 # Control data that gives a message its own route.
 _ROUTES = frozenset(
@@ -64,15 +63,12 @@ _LOOKS_EVERY_S = 1.0
 _MOST_NAMES_AT_FIRST, _MOST_NAMES = 200_000, 2000
 _MOST_LATER = 10_000  # sockets that were made after the start
 _NONE: dict[str, str] = {}
-_MOST_SERVERS = 1000
-
-_File = tuple[int, int]
 
 
 class SocketFacts(NamedTuple):
     asked: SocketCall
     aim: Aim
-    kind: Kind | None = None  # of the socket; None if there is no socket, or not yet
+    kind: SocketKind | None = None  # of the socket; None if there is no socket, or not yet
     held: int = -1  # sigwrap's duplicate of the socket, which the caller cannot swap
     place: int = -1  # an O_PATH descriptor of the socket file that it would connect to
     way: tuple[Passed, ...] = ()  # the folders that lead to the file
@@ -115,8 +111,8 @@ class SocketFacts(NamedTuple):
 class Sockets:
     """Finds the facts of socket calls, for a whole session."""
 
-    def __init__(self, rules: NetworkRules) -> None:
-        self.own = OwnServers()
+    def __init__(self, rules: NetworkRules, servers: Servers) -> None:
+        self._servers = servers
         self._rules = rules
         self._view = our_view()
         self._kept = KeptSockets(rules.kept_sockets)
@@ -183,11 +179,11 @@ class Sockets:
     def _aim_at_file(self, looked: SocketFacts, caller: Caller) -> Endpoint:
         state, path = caller.known_state(looked.place), path_of(looked.place)
         inode, names = state.inode, self._kept.names_of(born_at(looked.place))
-        if not (caller.is_local(state) or lies_at(path, inode) or self.own.has_file(inode)):
+        if not (caller.is_local(state) or lies_at(path, inode) or self._servers.has_file(inode)):
             names |= {""}  # only its caller has it mounted there, and chose the name
         assert isinstance(looked.aim, Endpoint), "about a file"
         aim = looked.aim._replace(socket=path, names=names)
-        if not self._is_free(aim) and self.own.has_file(inode):
+        if not self._is_free(aim) and self._servers.has_file(inode):
             aim = aim._replace(is_own=True)
         return aim
 
@@ -196,7 +192,7 @@ class Sockets:
         if not isinstance(aim, Endpoint) or not aim.socket or self._is_free(aim):
             return looked
         assert looked.kind is not None, "of a socket"
-        is_own = self.own.has_name(aim.socket, looked.kind.type)
+        is_own = self._servers.has_name(aim.socket, looked.kind.type)
         return looked._replace(aim=aim._replace(is_own=is_own))
 
     def _is_free(self, aim: Endpoint) -> bool:
@@ -222,7 +218,7 @@ def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> 
     if not may_wait:
         raise WouldBlock("the kernel may load a module for it")
     try:
-        os.close(duplicate.make(family, kind, protocol))
+        os.close(call.make(family, kind, protocol))
     except OSError as refusal:
         if refusal.errno in _NO_SUCH_KIND:
             return would_fail(refusal.errno)
@@ -231,7 +227,7 @@ def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> 
 
 def _take(tid: int, fd: int) -> int:
     try:
-        kind, _major = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
+        kind, *_device = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
     except OSError as missing:
         error = errno.EPERM if missing.errno == errno.EACCES else errno.EBADF
         raise OSError(error, os.strerror(error)) from missing
@@ -242,14 +238,14 @@ def _take(tid: int, fd: int) -> int:
 
 def _of_held(found: SocketCall, held: int) -> SocketFacts:
     try:
-        kind = duplicate.kind_of(held)
+        kind = call.kind_of(held)
     except OSError as refusal:  # another thread has replaced it
         return SocketFacts(found, would_fail(refusal.errno or errno.ENOTSOCK), held=held)
     if found.address is not None:
         found = found._replace(address=concrete(found.address, kind))
     looked = SocketFacts(found, Reach(Unrecorded.REACHES_NOBODY), kind, held)
     is_listening = found.syscall == "listen"
-    address = duplicate.own_address(held) if is_listening else found.address
+    address = call.own_address(held) if is_listening else found.address
     if found.is_cut and kind.type != calls.SOCK_STREAM:
         return looked._replace(aim=would_fail(errno.EMSGSIZE))
     if any((each.level, each.kind) in _ROUTES for each in found.control):
@@ -289,12 +285,10 @@ class KeptSockets:
 
     def _look(self, most_names: int) -> Iterator[tuple[str, str, Born]]:
         self._looked_s = time.monotonic()
+        listed: dict[str, list[str]] = {}  # several globs begin with the same folder
         for glob in self._globs:
-            for path in _sockets(glob, most_names):
-                try:
-                    yield glob, path, born_at(os.fsencode(path))
-                except OSError:
-                    continue
+            for path, file in born_sockets(_matching(glob, most_names, listed)):
+                yield glob, path, file
 
     def _note(self, glob: str, path: str, file: Born) -> None:
         names = self._at_first.get(file)
@@ -305,61 +299,28 @@ class KeptSockets:
         names.setdefault(glob, path)
 
 
-def _sockets(glob: str, most_names: int) -> Iterator[str]:
-    folders, left = [""], iter(range(most_names))
-    *parts, last = glob.split("/")[1:]
-    for part in parts:
-        folders = [path for folder in folders for path in _named(folder, part, left)]
-    for folder in folders:
-        for path in _named(folder, last, left):
-            try:
-                kind, _ = kind_of(os.fsencode(path))
-            except OSError:
+def _matching(glob: str, most_names: int, listed: dict[str, list[str]]) -> list[str]:
+    """Return the paths that match, among so many names in folders."""
+    found = [""]
+    for part in glob.split("/")[1:]:
+        folders, found = found, []
+        pattern = Glob(part) if is_glob(part) else None
+        for folder in folders:
+            if pattern is None:
+                found.append(f"{folder}/{part}")
                 continue
-            if kind == stat.S_IFSOCK:
-                yield path
+            if folder not in listed:
+                listed[folder] = _names_in(folder, most_names)
+            names = listed[folder][:most_names]
+            most_names -= len(names)
+            likely = [name for name in names if name.startswith(pattern.prefix)]
+            found += [f"{folder}/{name}" for name in filter(pattern.matches, likely)]
+    return found
 
 
-def _named(folder: str, part: str, left: Iterator[int]) -> Iterator[str]:
-    if not is_glob(part):
-        yield f"{folder}/{part}"
-        return
-    pattern = Glob(part)
+def _names_in(folder: str, most: int) -> list[str]:
     try:
         with os.scandir(folder or "/") as entries:
-            for _, entry in zip(left, entries, strict=False):
-                if pattern.matches(entry.name):
-                    yield f"{folder}/{entry.name}"
+            return [entry.name for entry in islice(entries, most)]
     except OSError:
-        return
-
-
-# Servers of the session
-
-
-class OwnServers:
-    """The unix sockets on which processes of the session listen."""
-
-    def __init__(self) -> None:
-        # By their files, or their names and types: each type has its own names.
-        self._servers: dict[_File | tuple[str, int], Named] = {}
-
-    def note(self, fd: int, name: str, kind: int) -> None:
-        """Note a listening socket. `name`: an abstract one, or empty; `kind`: its type."""
-        server = named(fd)
-        key = (name, kind) if name.startswith("@") else file_of(server)
-        if key is not None:
-            self._servers[key] = server
-            if len(self._servers) > _MOST_SERVERS:
-                del self._servers[next(iter(self._servers))]
-
-    def has_file(self, inode: Inode) -> bool:
-        device, number = inode
-        major, minor = device >> 32, device & 0xFFFFFFFF
-        file = number & 0xFFFFFFFF, major << 20 | minor
-        server = self._servers.get(file)
-        return server is not None and file_of(server) == file
-
-    def has_name(self, name: str, kind: int) -> bool:
-        server = self._servers.get((name, kind))
-        return server is not None and is_there(server)
+        return []

@@ -4,7 +4,7 @@ The supervisor resolves the policy's names itself, because the session's own loo
 A connection to an address without a known name waits for one more lookup.
 
 The kernel names the process that called listen(2). For the session, that is a child of the
-supervisor. So sigwrap notes servers of the session when they begin to listen (OwnServers).
+supervisor.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import os
 import time
 from collections.abc import Callable
 
-from sigwrap.bare import TYPE_CHECKING, socket
+from sigwrap.bare import TYPE_CHECKING, TypeVar, socket
 from sigwrap.kernel import peer, procfs
-from sigwrap.kernel.file_state import inode_of
-from sigwrap.kernel.peer import number_of
-from sigwrap.network import duplicate
-from sigwrap.network.look import OwnServers, SocketFacts
+from sigwrap.kernel.file_state import Inode, inode_of
+from sigwrap.kernel.peer import Named, file_of, is_there, named, number_of
+from sigwrap.network import call
 from sigwrap.policy.judge.network import Endpoint, packed_address
 from sigwrap.session.effects import LookUpNames, Outside
 from sigwrap.session.lineage import Process
@@ -26,13 +25,19 @@ from sigwrap.session.loop import Done, Lane, Outcome
 from sigwrap.session.perform import PAUSED, Performer, Request
 
 if TYPE_CHECKING:
+    from sigwrap.network.look import SocketFacts
     from sigwrap.session.session import Session
 
 _LOOKUP_EVERY_S = 1.0
 _LOOKUP_WITHIN_S = 5.0
 _KEPT_S = 600.0
 _MOST_CONNECTIONS = 1000
-_MOST_SERVERS = 10_000
+_MOST_SERVERS = 1000
+_MOST_LISTENED_FOR = 10_000
+
+_File = tuple[int, int]
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class HostNames:
@@ -114,28 +119,49 @@ def _resolver(name: str) -> Callable[[], set[bytes]]:
     return resolve
 
 
-class Listeners:
-    """Finds which process listens at the other end of a unix connection, and names the caller of a
-    connection to one of sigwrap's own sockets: sigwrap makes it, so the kernel names sigwrap."""
+class Servers:
+    """Tells the servers of the session from other processes that listen on unix sockets, and names
+    the caller of a connection to one of sigwrap's own sockets: sigwrap makes it, so the kernel
+    names sigwrap.
 
-    def __init__(self, session: Session, own_servers: OwnServers) -> None:
+    Servers of the session do not lead outside it, whatever the names of their sockets. sigwrap
+    notes each one when it begins to listen. Before a connection counts as one to it, sigwrap asks
+    the kernel whether it still exists, because another file can get the file's number.
+    """
+
+    def __init__(self, session: Session) -> None:
         self._processes = session.processes
-        self._own_servers = own_servers
         self._sigwrap_pids = session.facts.sigwrap_pids
         self._supervisor = os.getpid()
         self._uid = os.geteuid()
         self._being_made: dict[int, int] = {}  # by the number of the caller's end -> its pid
         self._made: dict[int, int] = {}
-        self._listened_for: dict[int, None] = {}
+        # By their files, or their names and types: each type has its own names.
+        self._servers: dict[_File | tuple[str, int], Named] = {}
+        self._listened_for: dict[int, None] = {}  # children that called listen(2) for them
         peer.we_connect_for(self._caller_of)
 
-    def note_server(self, fd: int) -> None:
-        """Note a server of the session, which a connection shows even if the server has closed its
-        socket since, or is in another network namespace."""
-        pid, _uid = duplicate.listener(fd)  # the child that called listen(2), which has ended
-        self._listened_for[pid] = None
-        if len(self._listened_for) > _MOST_SERVERS:
-            del self._listened_for[next(iter(self._listened_for))]
+    def note(self, looked: SocketFacts) -> None:
+        """Note a server of the session. A connection shows the child that listened for it even if
+        the server has closed its socket since, or is in another network namespace."""
+        assert looked.kind is not None, "it listens"
+        pid, _uid = call.listener(looked.held)
+        _keep(self._listened_for, pid, None, _MOST_LISTENED_FOR)
+        server, name = named(looked.held), _name_of(looked)
+        key = (name, looked.kind.type) if name.startswith("@") else file_of(server)
+        if key is not None:
+            _keep(self._servers, key, server, _MOST_SERVERS)
+
+    def has_file(self, inode: Inode) -> bool:
+        device, number = inode
+        major, minor = device >> 32, device & 0xFFFFFFFF
+        file = number & 0xFFFFFFFF, major << 20 | minor
+        server = self._servers.get(file)
+        return server is not None and file_of(server) == file
+
+    def has_name(self, name: str, kind: int) -> bool:
+        server = self._servers.get((name, kind))
+        return server is not None and is_there(server)
 
     def connects(self, looked: SocketFacts, caller: Process) -> None:
         """Note a connection before it is made. The other end can be a socket of sigwrap, which may
@@ -146,10 +172,8 @@ class Listeners:
         """Note that an attempt is over. Raises OSError if the kernel does not name the listener."""
         number = number_of(looked.held)
         pid = self._being_made.pop(number, 0)
-        if pid and duplicate.listener(looked.held)[0] == self._supervisor:
-            self._made[number] = pid
-            if len(self._made) > _MOST_CONNECTIONS:
-                del self._made[next(iter(self._made))]
+        if pid and call.listener(looked.held)[0] == self._supervisor:
+            _keep(self._made, number, pid, _MOST_CONNECTIONS)
 
     def outside(self, looked: SocketFacts, pid: int, uid: int) -> Outside | None:
         """Return the process outside the session that a new connection reaches, or None. `pid` and
@@ -169,10 +193,20 @@ class Listeners:
     def _is_own(self, looked: SocketFacts) -> bool:
         assert looked.kind is not None, "it is connected"
         if looked.place >= 0:
-            return self._own_servers.has_file(inode_of(looked.place))
-        name = looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
-        return self._own_servers.has_name(name, looked.kind.type)
+            return self.has_file(inode_of(looked.place))
+        return self.has_name(_name_of(looked), looked.kind.type)
 
     def _caller_of(self, accepted: socket.socket) -> int:
         number = peer.peer_of(number_of(accepted.fileno()))
         return self._being_made.pop(number, 0) or self._made.pop(number, 0)
+
+
+def _name_of(looked: SocketFacts) -> str:
+    return looked.aim.socket if isinstance(looked.aim, Endpoint) else ""
+
+
+def _keep(kept: dict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:
+    """Keep the newest ones."""
+    kept[key] = value
+    if len(kept) > most:
+        del kept[next(iter(kept))]

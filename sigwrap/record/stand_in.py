@@ -25,20 +25,7 @@ from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import close_all_but, reserve_standard_streams
 from sigwrap.kernel.process import die_of
 from sigwrap.kernel.signals import SignalFd, SignalInfo, ignored_signals
-from sigwrap.record.frames import (
-    MAX_PAYLOAD_BYTES,
-    WINDOW_BYTES,
-    BrokenProtocol,
-    Decoder,
-    Frame,
-    Kind,
-    count_frame,
-    count_of,
-    frame,
-    receive,
-    send,
-    status_of,
-)
+from sigwrap.record import ERROR, EXIT, EXIT_STATUS, PIECE_BYTES, READY
 from sigwrap.text import bounded, printable
 
 # Python ignores these two from its start; the supervisor passes on whether the caller did.
@@ -59,7 +46,7 @@ _TAKEN = signal.valid_signals() - {
     signal.SIGTTIN,
     signal.SIGTTOU,
 }
-_RECEIVED_AT_ONCE = 256 * 1024
+_LONGEST_MESSAGE = 1024
 _NO_OFFSET = -1
 _WRITTEN_BLINDLY = select.PIPE_BUF  # a writable file takes this much
 _LOOK_AT_TERMINAL_MS = 200
@@ -69,13 +56,13 @@ _NO_NOWAIT = (errno.EOPNOTSUPP, errno.EINVAL, errno.ESPIPE, errno.ENOSYS)
 
 
 class Lost(Exception):
-    """The supervisor is gone, or sends what cannot be decoded."""
+    """The supervisor is gone, or a stream cannot be written."""
 
 
 def stand_in_for(path: str, argv: list[str], ignored_signals: frozenset[int]) -> int:
     reserve_standard_streams()
     signals, mask = take_signals()
-    ours, theirs = socket.socketpair()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = os.fork()
     if command == 0:
         try:
@@ -144,115 +131,65 @@ class StandIn:
         self._supervisor = supervisor
         self._command = command
         self._signals = signals
-        self._decoder = Decoder()
-        self._to_send = bytearray()
-        self._input = _Input()
-        self._outputs = {Kind.STDOUT: _Output(1), Kind.STDERR: _Output(2)}
-        self._heard = False
+        self._input: _Input | None = None  # until the command runs
+        self._outputs: list[_Output] = []
         self._exit: int | None = None
+        self._input_read = 0  # by the command
 
     def run(self) -> int:
         """Return the command's exit status, -N for signal N. Raises Lost."""
-        if not self._input.is_open:
-            self._to_send += frame(Kind.STDIN)
-        while self._exit is None or any(each.waiting for each in self._outputs.values()):
+        while self._exit is None or any(not output.is_over for output in self._outputs):
             self._turn()
-        self._input.give_back()
+        if self._input is not None:
+            self._input.give_back(self._input_read)
         return self._reap(self._exit)
 
     def _turn(self) -> None:
         poll = select.poll()
         poll.register(self._signals.fd, select.POLLIN)
-        if self._exit is None:
-            sends = select.POLLOUT if self._to_send else 0
-            poll.register(self._supervisor, select.POLLIN | sends)
-        for output in self._outputs.values():
-            if output.waiting:
-                poll.register(output.fd, select.POLLOUT)
         timeout_ms = None
-        if self._exit is None and self._input.wants_more:
-            if self._input.may_read():
-                poll.register(0, select.POLLIN)
-            else:
-                timeout_ms = _LOOK_AT_TERMINAL_MS
+        if self._exit is None:
+            poll.register(self._supervisor, select.POLLIN)
+            if self._input is not None:
+                timeout_ms = self._input.await_in(poll)
+        for output in self._outputs:
+            output.await_in(poll)
         ready = dict(poll.poll(timeout_ms))
         if self._signals.fd in ready:
             for info in self._signals.read():
                 self._on_signal(info)
+        if self._input is not None:
+            self._input.turn(ready)
+        for output in self._outputs:
+            output.turn(ready)
+        for output in self._outputs:
+            if not output.is_over:
+                break  # standard error is let go last: it may need an error message
+            output.let_go()
         if self._supervisor.fileno() in ready:
             self._receive()
-        for kind, output in self._outputs.items():
-            if output.waiting and output.fd in ready:
-                self._pass_on(kind, output)
-        if 0 in ready and self._exit is None:
-            self._take_input()
-        if self._to_send:
-            send(self._supervisor, self._to_send)
-        self._let_go_of_the_done()
-
-    # Frames
 
     def _receive(self) -> None:
-        data = receive(self._supervisor, _RECEIVED_AT_ONCE)
-        if data is None:
-            return
-        if not data:
-            self._on_silence()
-            return
-        self._heard = True
-        try:
-            for each in self._decoder.feed(data):
-                self._on_frame(each)
-        except BrokenProtocol as broken:
-            raise Lost(f"invalid data from the supervisor: {broken}") from None
+        flags = socket.MSG_CMSG_CLOEXEC
+        message, pipes, _, _ = socket.recv_fds(self._supervisor, _LONGEST_MESSAGE, 3, flags)
+        kind, rest = message[:1], message[1:]
+        if kind == READY and len(pipes) == 3:
+            self._input = _Input(pipes[0])
+            self._outputs = [_Output(1, pipes[1]), _Output(2, pipes[2])]
+        elif kind == EXIT:
+            self._exit, self._input_read = EXIT_STATUS.unpack(rest)
+        elif kind == ERROR:
+            raise Lost(rest.decode("utf-8", "backslashreplace"))
+        elif self._input is None and self._has_ended():
+            self._exit = NOT_EXECUTABLE  # the supervisor has refused its exec
+        else:
+            raise Lost("the supervisor is gone")
 
-    def _on_frame(self, received: Frame) -> None:
-        kind, payload = received
-        match kind:
-            case Kind.READY:
-                pass
-            case Kind.STDOUT | Kind.STDERR:
-                self._outputs[kind].add(payload)
-            case Kind.STDIN:
-                self._input.taken(payload)
-            case Kind.EXIT:
-                self._exit = status_of(payload)
-            case Kind.ERROR:
-                raise Lost(payload.decode("utf-8", "backslashreplace"))
-
-    def _on_silence(self) -> None:
-        """The supervisor closed the connection. If it never sent a frame, it refused the command's
-        exec, and the command ends by itself."""
-        if not self._heard:
-            pidfd = os.pidfd_open(self._command)
-            end = select.poll()
-            end.register(pidfd, select.POLLIN)
-            if end.poll(_END_COMES_WITHIN_MS):
-                self._exit = NOT_EXECUTABLE
-                return
-        raise Lost("the supervisor is gone")
-
-    # Streams
-
-    def _pass_on(self, kind: Kind, output: _Output) -> None:
-        before = output.written
-        if not output.write():
-            self._to_send += frame(kind)
-        elif output.written != before:
-            self._to_send += count_frame(kind, output.written)
-
-    def _let_go_of_the_done(self) -> None:
-        """Close what the command has closed, standard error last: it may need an error message."""
-        out, err = self._outputs[Kind.STDOUT], self._outputs[Kind.STDERR]
-        if out.is_done:
-            out.let_go()
-        if err.is_done and out.is_over:
-            err.let_go()
-
-    def _take_input(self) -> None:
-        data = self._input.read()
-        if data is not None:
-            self._to_send += frame(Kind.STDIN, data)
+    def _has_ended(self) -> bool:
+        pidfd = os.pidfd_open(self._command)
+        end = select.poll()
+        end.register(pidfd, select.POLLIN)
+        return bool(end.poll(_END_COMES_WITHIN_MS))
 
     # Signals
 
@@ -295,19 +232,59 @@ class StandIn:
 
 
 class _Input:
-    def __init__(self) -> None:
-        self.is_open = _is_open_for(0, os.O_RDONLY)
+    """Reads standard input, and writes it to the supervisor's pipe, whose room limits it."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+        self._data = b""
         self._is_file = _is_file(0)
         self._is_terminal = os.isatty(0)
-        self._read = 0
-        self._taken = 0
         self._nowait = not self._is_file
+        self._read = 0
+        self._is_open = True
+        os.set_blocking(pipe, False)
+        if not _is_open_for(0, os.O_RDONLY):
+            self._close()
 
-    @property
-    def wants_more(self) -> bool:
-        return self.is_open and self._read - self._taken < WINDOW_BYTES
+    def await_in(self, poll: select.poll) -> int | None:
+        """Return after how many milliseconds to look at the terminal again, or None."""
+        if not self._is_open:
+            return None
+        poll.register(self._pipe, select.POLLOUT if self._data else 0)
+        if self._data:
+            return None
+        if self._may_read():
+            poll.register(0, select.POLLIN)
+            return None
+        return _LOOK_AT_TERMINAL_MS
 
-    def may_read(self) -> bool:
+    def turn(self, ready: dict[int, int]) -> None:
+        if not self._is_open:
+            return
+        if ready.get(self._pipe, 0) & select.POLLERR:  # the command has closed its standard input
+            self._close()
+            if not self._is_file:
+                _let_go(0)  # its writer meets a closed pipe
+            return
+        try:
+            if 0 in ready:
+                self._data = self._read_now()
+                self._read += len(self._data)
+                if not self._data:
+                    self._close()
+                    return
+            if self._data:
+                self._data = self._data[os.write(self._pipe, self._data) :]
+        except BlockingIOError:
+            pass  # another reader was faster, or the pipe is full
+        except BrokenPipeError:
+            pass  # the next turn closes it
+
+    def _close(self) -> None:
+        self._is_open = False
+        os.close(self._pipe)
+
+    def _may_read(self) -> bool:
         """Return False in the terminal's background: reading would stop the stub, and the command
         may never want to read."""
         if not self._is_terminal:
@@ -317,124 +294,99 @@ class _Input:
         except OSError:
             return True
 
-    def read(self) -> bytes | None:
-        """Return nothing at the end, None if another reader was faster."""
-        room = min(MAX_PAYLOAD_BYTES, WINDOW_BYTES - (self._read - self._taken))
+    def _read_now(self) -> bytes:
+        """Return nothing at the end, or if it cannot be read. Raises BlockingIOError."""
         try:
-            data = self._read_now(room)
+            if self._nowait:
+                data = bytearray(PIECE_BYTES)
+                try:
+                    size = os.preadv(0, [data], _NO_OFFSET, os.RWF_NOWAIT)
+                    return bytes(memoryview(data)[:size])
+                except OSError as refusal:
+                    if refusal.errno not in _NO_NOWAIT:
+                        raise
+                    self._nowait = False
+            return os.read(0, PIECE_BYTES)
         except BlockingIOError:
-            return None
+            raise
         except OSError:
-            data = b""
-        self._read += len(data)
-        if not data:
-            self.is_open = False
-        return data
+            return b""
 
-    def _read_now(self, room: int) -> bytes:
-        if self._nowait:
-            data = bytearray(room)
-            try:
-                size = os.preadv(0, [data], _NO_OFFSET, os.RWF_NOWAIT)
-                return bytes(memoryview(data)[:size])
-            except OSError as refusal:
-                if refusal.errno not in _NO_NOWAIT:
-                    raise
-                self._nowait = False
-        return os.read(0, room)
-
-    def taken(self, payload: bytes) -> None:
-        if payload:
-            self._taken = count_of(payload, at_least=0, at_most=self._read)
-        else:
-            self.give_back()
-            self.is_open = False
-            _let_go(0)  # its writer meets a closed pipe
-
-    def give_back(self) -> None:
+    def give_back(self, read_by_command: int) -> None:
         """Seek back in a file over what the command did not read, for the next reader."""
-        if self._is_file and self._read > self._taken:
+        if self._is_file and self._read > read_by_command:
             try:
-                os.lseek(0, self._taken - self._read, os.SEEK_CUR)
+                os.lseek(0, read_by_command - self._read, os.SEEK_CUR)
             except OSError:
                 pass
-            self._read = self._taken
 
 
 class _Output:
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-        self.written = 0
-        self._data = bytearray()
-        self._ends = False
-        self._can_be_written = _is_open_for(fd, os.O_WRONLY)
-        self._is_broken = False
+    """Reads the supervisor's pipe, and writes to a standard stream."""
+
+    def __init__(self, fd: int, pipe: int) -> None:
+        self._fd = fd
+        self._pipe = pipe
+        self.is_over = False
         self._has_let_go = False
+        self._data = b""
+        self._can_be_written = _is_open_for(fd, os.O_WRONLY)
         self._is_file = _is_file(fd)
         self._is_terminal = os.isatty(fd)
         self._nowait = not self._is_file
 
-    @property
-    def waiting(self) -> bool:
-        return bool(self._data)
+    def await_in(self, poll: select.poll) -> None:
+        if self._data:
+            poll.register(self._fd, select.POLLOUT)
+        elif not self.is_over:
+            poll.register(self._pipe, select.POLLIN)
 
-    @property
-    def is_done(self) -> bool:
-        """Return whether its reader has to see the end now."""
-        return self._ends and not self._data and not self._has_let_go
-
-    @property
-    def is_over(self) -> bool:
-        return self._is_broken or self._has_let_go
-
-    def let_go(self) -> None:
-        self._has_let_go = True
-        _let_go(self.fd)
-
-    def add(self, data: bytes) -> None:
-        if self._is_broken:
+    def turn(self, ready: dict[int, int]) -> None:
+        """Raises Lost if writing fails: the command writes to a pipe, and would not notice."""
+        if self._pipe in ready and not self._data and not self.is_over:
+            self._data = os.read(self._pipe, PIECE_BYTES)
+            if not self._data:
+                self._end()
+                return
+            if not self._can_be_written:
+                raise self._lost(errno.EBADF)
+        if not self._data or not (self._fd in ready or self._is_file or self._nowait):
             return
-        if self._ends or len(self._data) + len(data) > WINDOW_BYTES:
-            raise BrokenProtocol("more data than the window allows")
-        self._ends = not data
-        self._data += data
-        if data and not self._can_be_written:
-            raise self._lost(errno.EBADF)
-
-    def write(self) -> bool:
-        """Return False if no process reads it. Raises Lost if writing fails: the command writes to
-        a pipe, and would not notice."""
         try:
-            with memoryview(self._data) as data:
-                size = self._write_now(data)
+            self._data = self._data[self._write_now() :]
         except BlockingIOError:
-            return True
+            pass
         except OSError as failure:
             if failure.errno not in _NO_READER and not self._is_terminal:
                 raise self._lost(failure.errno or errno.EIO) from None
-            self._is_broken = True
-            self._data.clear()
-            return False
-        self.written += size
-        del self._data[:size]
-        return True
+            self._data = b""
+            self._end()  # the command meets a closed pipe
+
+    def let_go(self) -> None:
+        if not self._has_let_go:
+            self._has_let_go = True
+            _let_go(self._fd)
+
+    def _end(self) -> None:
+        self.is_over = True
+        os.close(self._pipe)
 
     def _lost(self, error: int) -> Lost:
-        name = "output" if self.fd == 1 else "error"
+        name = "output" if self._fd == 1 else "error"
         return Lost(f"can't write to standard {name}: {os.strerror(error)}")
 
-    def _write_now(self, data: memoryview) -> int:
+    def _write_now(self) -> int:
         if self._is_file:
-            return os.write(self.fd, data)
+            return os.write(self._fd, self._data)
         if self._nowait:
             try:
-                return os.pwritev(self.fd, [data], _NO_OFFSET, os.RWF_NOWAIT)
+                return os.pwritev(self._fd, [self._data], _NO_OFFSET, os.RWF_NOWAIT)
             except OSError as refusal:
                 if refusal.errno not in _NO_NOWAIT:
                     raise
                 self._nowait = False
                 raise BlockingIOError from refusal  # write again when there is room
-        return os.write(self.fd, data[:_WRITTEN_BLINDLY])
+        return os.write(self._fd, self._data[:_WRITTEN_BLINDLY])
 
 
 def _is_open_for(fd: int, way: int) -> bool:

@@ -30,7 +30,7 @@ class Asking:
         self._performer = performer
         self._waiting: dict[Request, str] = {}  # -> the id of the approval that it waits for
         performer.offer({Ask: self._ask, WouldWait: self._would_wait, Tell: self._tell})
-        terminals.allow_writing_to_terminals()
+        terminals.prepare_to_write()
 
     def process_ended(self, process: Process) -> None:
         self._approvals.process_ended(process.pid)

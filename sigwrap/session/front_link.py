@@ -145,7 +145,7 @@ class FrontLink:
         job = {command and command.pgrp, terminal and terminal[1]}
         for pid in alive.keys() - self._session.recorded_commands():
             if alive[pid].pgrp in job:
-                linux_process.send_to_same(alive[pid], number)
+                linux_process.send(pid, number)
 
 
 class JobControl:
@@ -189,9 +189,8 @@ class JobControl:
         """Stop the front process at a Ctrl+Z that the command may not notice yet: a vfork parent
         cannot stop while its child waits for an answer."""
         number = signal.SIGTSTP
-        if number not in signals.caught_or_ignored(
-            self._command_pid
-        ) and not self._bootloader_stops_at(number):
+        handled = signals.signals_in(self._command_pid, b"SigCgt", b"SigIgn")
+        if number not in handled and not self._bootloader_stops_at(number):
             self._stop_front()
 
     def forget_stop_key(self) -> None:
@@ -238,5 +237,5 @@ class JobControl:
         return (
             self._bootloader_pid != 0
             and number in signal.sigpending()
-            and number not in signals.caught_or_ignored(self._bootloader_pid)
+            and number not in signals.signals_in(self._bootloader_pid, b"SigCgt", b"SigIgn")
         )

@@ -51,9 +51,7 @@ from sigwrap.text import first_of, masked, masked_text
 
 if TYPE_CHECKING:
     from sigwrap.control.remote_switch import RemoteSwitch
-    from sigwrap.control.usage_limits import Usage
-    from sigwrap.join.joins import Joins
-    from sigwrap.network.handler import Network
+    from sigwrap.control.usage import Usage
 
 _CHANGES_SHOWN = 20
 
@@ -209,22 +207,21 @@ def _plan(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell)
     profile = None
     if settings.profile:
         profile = DriftWatch(load_profile(settings.profile, variables=variables))
-    joins: Joins | None = None
+    joins = usage = network = None
     if settings.join_name:
-        from sigwrap.join import joins as joined
+        from sigwrap.join.joins import Joins
 
-        joins = joined.Joins(settings, tell)
-    usage: type[Usage] | None = None
+        joins = Joins(settings, tell)
     if policy.limits.cpu_time_s or policy.limits.memory_bytes:
-        from sigwrap.control import usage_limits as usage_module
+        from sigwrap.control.usage import Usage
 
-        usage = usage_module.Usage
-    network: type[Network] | None = None
+        usage = Usage
     if engine.network.must_mediate:
-        from sigwrap.network import handler as network_module
+        from sigwrap.network.handler import Network
 
-        network = network_module.Network
-    own_code.read_what_is_used_later(needs_patterns=policy.has_patterns)
+        network = Network
+    if policy.has_patterns:
+        own_code.read_patterns_engine()
     onefile.release_unpacked(for_stubs=policy.has_recordings)
     return Plan(
         store=store,

@@ -42,7 +42,7 @@ from sigwrap.start.command import HostEnvironment
 if TYPE_CHECKING:  # imported at the start, where a run has one
     from sigwrap.agent.watches import DriftWatch
     from sigwrap.control.remote_switch import RemoteSwitch
-    from sigwrap.control.usage_limits import Usage
+    from sigwrap.control.usage import Usage
     from sigwrap.join.joins import Joins
     from sigwrap.network.handler import Network
     from sigwrap.policy.judge.engine import Engine

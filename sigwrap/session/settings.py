@@ -67,7 +67,6 @@ class RunSettings(NamedTuple):
     preset: str = ""  # of an agent that is started by its name
     join_name: str = ""
     join_idle_s: float = DEFAULT_JOIN_IDLE_S
-    ready_fd: int = -1  # descriptor on which a joined session reports that it is ready
     rules_digest: str = ""  # of its policy and profile, if these are files
     door_fd: int = -1  # the listening socket for joining commands, already bound
 

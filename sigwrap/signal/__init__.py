@@ -1,10 +1,9 @@
 """Signals: what a call asks for, which processes it reaches, and whether it may.
 
-facts     pure: how a call names its target; decisions, events and texts about it
+facts     pure: a decoded call, its targets, built-in decisions, and the texts about them
 judge     pure: the mediator of a signal, to each of its targets
-handler   gathers the facts for the mediator, and carries its effects out
-call      decodes a call: its signal, its target
-targets   the processes that a call would reach, and their relation to the sender
-send      sends for a caller, with no more rights than it has
+call      decodes a call, and sends a signal with no more rights than the caller has
+handler   finds the targets, gathers the facts for the mediator, and carries its effects out
+owners    descriptors that signal an owner, and the foreground of terminals
 restarts  repeats a call that SIGCHLD interrupts before the supervisor has received it
 """

@@ -1,18 +1,21 @@
-"""Decodes a mediated call: its signal, and how it names its target."""
+"""Decodes a mediated call, and sends a signal for its caller, with no more rights than it has."""
 
 from __future__ import annotations
 
 import errno
+import os
 import struct
 
 from sigwrap import calls
-from sigwrap.bare import NamedTuple, signal
+from sigwrap.bare import signal
 from sigwrap.errors import InternalError
+from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.memory import Memory, Unreadable
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.kernel.signals import SIGINFO_BYTES
-from sigwrap.session.effects import Continue, Fail, would_fail
-from sigwrap.signal.facts import REACHES_NONE, How
+from sigwrap.session.effects import Continue, Fail, SignalTarget, would_fail
+from sigwrap.session.lineage import Process
+from sigwrap.signal.facts import EVERY_PROCESS, REACHES_NONE, CallKind, SignalCall
 
 _LOWEST = -(1 << 31)
 
@@ -27,7 +30,6 @@ _PIDFD_FLAGS = (0, PIDFD_SIGNAL_THREAD, 2, PIDFD_SIGNAL_PROCESS_GROUP)
 PIDFD_SELF_THREAD = -10000  # Linux 6.15
 _PIDFD_SELF_PROCESS = -10001
 
-EVERY_PROCESS = -1  # as a target
 _SLOWING = (
     "sched_setparam",
     "sched_setscheduler",
@@ -39,21 +41,10 @@ _SLOWING = (
 # The argument of these ioctl requests points to an int.
 _POINT_TO_INT = (calls.FIOSETOWN, calls.SIOCSPGRP, calls.FIOASYNC, calls.TIOCSPGRP)
 
-
-class SignalCall(NamedTuple):
-    """One decoded call. Numbers and descriptors in it are the caller's, except `held`."""
-
-    syscall: str
-    how: How
-    signal: int
-    target: int  # above 0 a process, below 0 a group, 0 the caller's group; or the pidfd
-    thread: int = 0  # a thread of it, if the call names one
-    descriptor: int = -1  # the one whose owner is set
-    owner_kind: int = F_OWNER_PID
-    flags: int = 0
-    info: bytes | None = b""  # the caller's own siginfo; None if it cannot be read
-    value: int = 0  # the new priority, I/O class or scheduling policy
-    held: int = -1  # the supervisor's duplicate of the descriptor, which the caller cannot swap
+_SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE = 0, 3, 5
+_SCHED_RESET_ON_FORK = 0x40000000
+_IOPRIO_CLASS_SHIFT, _IOPRIO_CLASS_MASK, _IOPRIO_CLASS_RT = 13, 7, 1
+_SHELLS = frozenset("sh bash rbash dash ash busybox zsh ksh mksh yash posh fish".split())
 
 
 class Settled(Exception):
@@ -68,23 +59,20 @@ class Settled(Exception):
         self.answer = answer
 
 
-def undecoded(syscall: str) -> SignalCall:
-    return SignalCall(syscall, How.NUMBER, signal=0, target=0)
-
-
 def read_words(notification: Notification, syscall: str, *, may_wait: bool) -> bytes | None:
     """Return the memory that the call points to, None if it cannot be read.
 
     It is empty if the call uses registers alone.
     """
+    request = notification.argument1 & 0xFFFFFFFF
     match syscall:
         case "rt_sigqueueinfo" | "pidfd_send_signal":
             address, size = notification.argument2, SIGINFO_BYTES
         case "rt_tgsigqueueinfo":
             address, size = notification.argument3, SIGINFO_BYTES
-        case "ioctl" if notification.argument1 & 0xFFFFFFFF in _POINT_TO_INT:
+        case "ioctl" if request in _POINT_TO_INT:
             address, size = notification.argument2, 4
-        case "fcntl" | "fcntl64" if notification.argument1 & 0xFFFFFFFF == calls.F_SETOWN_EX:
+        case "fcntl" | "fcntl64" if request == calls.F_SETOWN_EX:
             address, size = notification.argument2, 8
         case _:
             return b""
@@ -102,53 +90,60 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
 
     Raises Settled.
     """
+    first, second, third = map(int32, notification[6:9])
     match syscall:
         case "kill" | "tkill" | "rt_sigqueueinfo":
-            target, number = int32(notification.argument0), int32(notification.argument1)
-            if syscall != "kill" and target <= 0:
+            if syscall != "kill" and first <= 0:
                 raise Settled(REACHES_NONE)
-            thread = target if syscall == "tkill" else 0
-            info = _siginfo(notification, words, number)
-            return SignalCall(syscall, How.NUMBER, number, target, thread, info=info)
+            thread = first if syscall == "tkill" else 0
+            info = _siginfo(notification, words, second)
+            return SignalCall(syscall, CallKind.NUMBER, second, first, thread, info=info)
         case "tgkill" | "rt_tgsigqueueinfo":
             # The kernel requires that the thread belongs to this process, which is the target.
-            target, number = int32(notification.argument0), int32(notification.argument2)
-            thread = int32(notification.argument1)
-            if target <= 0 or thread <= 0:
+            if first <= 0 or second <= 0:
                 raise Settled(REACHES_NONE)
-            info = _siginfo(notification, words, number)
-            return SignalCall(syscall, How.NUMBER, number, target, thread, info=info)
+            info = _siginfo(notification, words, third)
+            return SignalCall(syscall, CallKind.NUMBER, third, first, second, info=info)
         case "pidfd_send_signal":
-            return _pidfd(syscall, notification, words)
+            flags = notification.argument3 & 0xFFFFFFFF
+            is_self = first in (PIDFD_SELF_THREAD, _PIDFD_SELF_PROCESS)
+            if flags not in _PIDFD_FLAGS or (first < 0 and not is_self):
+                raise Settled(REACHES_NONE)  # EINVAL or EBADF for any descriptors
+            kind = CallKind.ITSELF if is_self else CallKind.PIDFD
+            info = _siginfo(notification, words)
+            return SignalCall(syscall, kind, second, first, flags=flags, info=info)
         case "ptrace" if notification.argument0 & 0xFFFFFFFF == calls.PTRACE_TRACEME:
-            return SignalCall(syscall, How.TRACED_BY_PARENT, signal.SIGKILL, 0)
+            return SignalCall(syscall, CallKind.TRACED_BY_PARENT, signal.SIGKILL, 0)
         case "ptrace":
-            return _on_another(syscall, How.TRACE, signal.SIGKILL, notification.argument1)
+            return _on_another(syscall, CallKind.TRACE, signal.SIGKILL, second)
         case "prlimit64":
-            return _on_another(syscall, How.CHANGE, signal.SIGKILL, notification.argument0)
+            return _on_another(syscall, CallKind.CHANGE, signal.SIGKILL, first)
         case _ if syscall in _SLOWING:
-            call = _on_another(syscall, How.CHANGE, signal.SIGSTOP, notification.argument0)
-            return call._replace(value=int32(notification.argument1))
+            return _on_another(syscall, CallKind.CHANGE, signal.SIGSTOP, first, second)
         case "process_vm_readv" | "process_vm_writev":
             if not notification.argument2 or not notification.argument4:
                 raise Settled(REACHES_NONE)  # nothing is copied, and no process is looked up
-            return _on_another(syscall, How.TRACE, signal.SIGKILL, notification.argument0)
+            return _on_another(syscall, CallKind.TRACE, signal.SIGKILL, first)
         case "perf_event_open":
-            target = int32(notification.argument1)
-            if notification.argument4 & calls.PERF_FLAG_PID_CGROUP or target < 0:
-                return SignalCall(syscall, How.CHANGE, signal.SIGKILL, EVERY_PROCESS)
-            return SignalCall(syscall, How.TRACE, signal.SIGKILL, target)
+            if notification.argument4 & calls.PERF_FLAG_PID_CGROUP or second < 0:
+                return SignalCall(syscall, CallKind.CHANGE, signal.SIGKILL, EVERY_PROCESS)
+            return SignalCall(syscall, CallKind.TRACE, signal.SIGKILL, second)
         case "setpriority" | "ioprio_set":
-            return _priority(syscall, notification)
+            which = first - (syscall == "ioprio_set")  # ioprio_set counts from 1
+            target = EVERY_PROCESS if which == calls.PRIO_USER else second
+            if target < 0 and which != calls.PRIO_USER:
+                raise Settled(REACHES_NONE)
+            if which == calls.PRIO_PGRP:
+                target = -target
+            return SignalCall(syscall, CallKind.CHANGE, signal.SIGSTOP, target, value=third)
         case "setpgid":
-            process, group = int32(notification.argument0), int32(notification.argument1)
-            if process < 0 or group <= 0 or process == group:
+            if first < 0 or second <= 0 or first == second:
                 raise Settled(REACHES_NONE)  # EINVAL, or a group that the process itself leads
-            return SignalCall(syscall, How.JOIN, signal.SIGTTIN, -group, thread=process)
+            return SignalCall(syscall, CallKind.JOIN, signal.SIGTTIN, -second, thread=first)
         case "ioctl":
-            return _ioctl(syscall, notification, words)
+            return _ioctl(syscall, first, notification.argument1 & 0xFFFFFFFF, words)
         case "fcntl" | "fcntl64":
-            return _fcntl(syscall, notification, words)
+            return _fcntl(syscall, first, notification.argument1 & 0xFFFFFFFF, third, words)
         case _:
             raise _unknown(syscall)
 
@@ -164,65 +159,45 @@ def _siginfo(
     return words if number is None else struct.pack("<i", number) + words[4:]
 
 
-def _on_another(name: str, how: How, number: int, register: int) -> SignalCall:
-    target = int32(register)
+def _on_another(
+    syscall: str, kind: CallKind, number: int, target: int, value: int = 0
+) -> SignalCall:
     if target <= 0:
         raise Settled(REACHES_NONE)
-    return SignalCall(name, how, number, target)
+    return SignalCall(syscall, kind, number, target, value=value)
 
 
-def _pidfd(name: str, notification: Notification, words: bytes | None) -> SignalCall:
-    pidfd, flags = int32(notification.argument0), notification.argument3 & 0xFFFFFFFF
-    is_self = pidfd in (PIDFD_SELF_THREAD, _PIDFD_SELF_PROCESS)
-    if flags not in _PIDFD_FLAGS or (pidfd < 0 and not is_self):
-        raise Settled(REACHES_NONE)  # EINVAL or EBADF for any descriptors
-    how = How.ITSELF if is_self else How.PIDFD
-    number, info = int32(notification.argument1), _siginfo(notification, words)
-    return SignalCall(name, how, number, pidfd, flags=flags, info=info)
-
-
-def _priority(name: str, notification: Notification) -> SignalCall:
-    kind = int32(notification.argument0) - (name == "ioprio_set")  # ioprio_set counts from 1
-    target = int32(notification.argument1)
-    if kind == calls.PRIO_USER:
-        target = EVERY_PROCESS
-    elif target < 0:
-        raise Settled(REACHES_NONE)
-    elif kind == calls.PRIO_PGRP:
-        target = -target
-    value = int32(notification.argument2)
-    return SignalCall(name, How.CHANGE, signal.SIGSTOP, target, value=value)
-
-
-def _ioctl(name: str, notification: Notification, words: bytes | None) -> SignalCall:
-    descriptor = int32(notification.argument0)
-    match notification.argument1 & 0xFFFFFFFF:
+def _ioctl(syscall: str, descriptor: int, request: int, words: bytes | None) -> SignalCall:
+    match request:
         case calls.FIOSETOWN | calls.SIOCSPGRP:
             (target,) = _ints(words)
             if target == _LOWEST:
                 raise Settled(would_fail(errno.EINVAL))
-            return _owner(name, How.OWNER_IN_MEMORY, target, descriptor)
+            return _owner(syscall, CallKind.OWNER_IN_MEMORY, target, descriptor)
         case calls.FIOASYNC:
             (on,) = _ints(words)
-            return _async(name, descriptor, calls.O_ASYNC if on else 0)
+            return _async(syscall, descriptor, calls.O_ASYNC if on else 0)
         case calls.TIOCSPGRP:
             (group,) = _ints(words)
             if group < 0:
                 raise Settled(would_fail(errno.EINVAL))
-            return SignalCall(name, How.FOREGROUND, signal.SIGTTIN, -group, descriptor=descriptor)
+            kind, number = CallKind.FOREGROUND, signal.SIGTTIN
+            return SignalCall(syscall, kind, number, -group, descriptor=descriptor)
         case calls.TIOCSCTTY:
-            return SignalCall(name, How.TERMINAL, signal.SIGHUP, 0, descriptor=descriptor)
+            kind, number = CallKind.TERMINAL, signal.SIGHUP
+            return SignalCall(syscall, kind, number, 0, descriptor=descriptor)
         case _:
-            raise _unknown(name)
+            raise _unknown(syscall)
 
 
-def _fcntl(name: str, notification: Notification, words: bytes | None) -> SignalCall:
-    descriptor, value = int32(notification.argument0), int32(notification.argument2)
-    match notification.argument1 & 0xFFFFFFFF:
+def _fcntl(
+    syscall: str, descriptor: int, command: int, value: int, words: bytes | None
+) -> SignalCall:
+    match command:
         case calls.F_SETOWN:
             if value in (0, _LOWEST):
                 raise Settled(REACHES_NONE)  # clears the owner, or EINVAL
-            return _owner(name, How.OWNER, value, descriptor)
+            return _owner(syscall, CallKind.OWNER, value, descriptor)
         case calls.F_SETOWN_EX:
             kind, owner = _ints(words)
             if kind not in (F_OWNER_TID, F_OWNER_PID, F_OWNER_PGRP):
@@ -231,37 +206,27 @@ def _fcntl(name: str, notification: Notification, words: bytes | None) -> Signal
                 raise Settled(would_fail(errno.ESRCH))
             target = -owner if kind == F_OWNER_PGRP else owner
             thread = owner if kind == F_OWNER_TID else 0
-            return _owner(name, How.OWNER_IN_MEMORY, target, descriptor, thread)
+            return _owner(syscall, CallKind.OWNER_IN_MEMORY, target, descriptor, thread)
         case calls.F_SETSIG:
-            return SignalCall(
-                syscall=name,
-                how=How.SIGNAL_OF_OWNER,
-                signal=value or signal.SIGIO,
-                target=0,
-                descriptor=descriptor,
-                flags=value,
-            )
+            kind_of_call, number = CallKind.SIGNAL_OF_OWNER, value or signal.SIGIO
+            return SignalCall(syscall, kind_of_call, number, 0, descriptor=descriptor, flags=value)
         case calls.F_SETFL:
-            return _async(name, descriptor, notification.argument2 & 0xFFFFFFFF)
+            return _async(syscall, descriptor, value & 0xFFFFFFFF)
         case _:
-            raise _unknown(name)
+            raise _unknown(syscall)
 
 
-def _async(name: str, descriptor: int, flags: int) -> SignalCall:
-    return SignalCall(name, How.ASYNC, signal.SIGKILL, 0, descriptor=descriptor, flags=flags)
-
-
-def _owner(name: str, how: How, target: int, descriptor: int, thread: int = 0) -> SignalCall:
-    """Decode as SIGKILL, the most severe signal that F_SETSIG could choose."""
+def _async(syscall: str, descriptor: int, flags: int) -> SignalCall:
     return SignalCall(
-        syscall=name,
-        how=how,
-        signal=signal.SIGKILL,
-        target=target,
-        thread=thread,
-        descriptor=descriptor,
-        owner_kind=F_OWNER_PGRP if target < 0 else F_OWNER_TID if thread else F_OWNER_PID,
+        syscall, CallKind.ASYNC, signal.SIGKILL, 0, descriptor=descriptor, flags=flags
     )
+
+
+def _owner(
+    syscall: str, kind: CallKind, target: int, descriptor: int, thread: int = 0
+) -> SignalCall:
+    """Decode as SIGKILL, the most severe signal that F_SETSIG could choose."""
+    return SignalCall(syscall, kind, signal.SIGKILL, target, thread, descriptor)
 
 
 def _ints(words: bytes | None) -> list[int]:
@@ -272,3 +237,104 @@ def _ints(words: bytes | None) -> list[int]:
 
 def _unknown(syscall: str) -> InternalError:
     return InternalError(f"the filter handed over an unexpected use of {syscall}")
+
+
+def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -> None:
+    """Send a signal. Raises the OSError that the caller gets."""
+    if call.info is None:
+        raise OSError(errno.EFAULT, "siginfo")
+    _check_kernel_would_let(sender.pid, target.pid, number)
+    held = signals.open_thread(target.thread) if target.thread else os.pidfd_open(target.pid)
+    try:
+        # Checked after the pidfd is open, so the pidfd is the judged process.
+        if not is_still(target) or not has_its_thread(target):
+            raise ProcessLookupError(errno.ESRCH, "it has ended")
+        if number in (signal.SIGKILL, signal.SIGSTOP) and _is_init_to(sender.pid, target.pid):
+            return  # the kernel would protect a namespace's init from its own namespace
+        credentials = procfs.credentials(sender.pid)
+        signals.send(
+            held,
+            number,
+            sender_pid=sender.pid,
+            sender_uid=0 if credentials is None else credentials.real_uid,
+            info=call.info if number == call.signal else b"",
+        )
+    finally:
+        os.close(held)
+
+
+def probe(sender: Process, target: SignalTarget, thread: int) -> int:
+    """Return the errno that signal 0 would get without Landlock, 0 for success."""
+    try:
+        if thread and procfs.tgid(thread) != target.pid:
+            return errno.ESRCH
+        os.kill(target.pid, 0)
+        _check_kernel_would_let(sender.pid, target.pid, 0)
+    except OSError as refusal:
+        return refusal.errno or errno.EPERM
+    return 0
+
+
+def may_change(sender: Process, call: SignalCall, target: SignalTarget) -> bool:
+    """Return whether the call may change its parent shell, as in `renice -p $$`."""
+    parent = sender.parent
+    if parent is None or parent.has_ended or parent.pid != target.pid:
+        return False
+    if not _is_a_systems_shell(target.pid):
+        return False
+    match call.syscall:
+        case "setpriority" | "sched_setaffinity":
+            return True
+        case "ioprio_set":
+            return call.value >> _IOPRIO_CLASS_SHIFT & _IOPRIO_CLASS_MASK != _IOPRIO_CLASS_RT
+        case "sched_setscheduler":
+            policy = call.value & ~_SCHED_RESET_ON_FORK
+            return policy in (_SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE)
+        case _:
+            return False
+
+
+def _is_a_systems_shell(pid: int) -> bool:
+    """Return whether the process is a shell that root owns. Other programs may be agents."""
+    exe = f"/proc/{pid}/exe"
+    try:
+        name = procfs.link(exe).rpartition("/")[2]
+        return name in _SHELLS and procfs.file_status(exe).st_uid == 0
+    except OSError:
+        return False
+
+
+def is_still(target: SignalTarget) -> bool:
+    """Return whether the pid still belongs to the process that was judged."""
+    found = procfs.stat(target.pid)
+    return found is not None and found.start_time == target.start_time
+
+
+def has_its_thread(target: SignalTarget) -> bool:
+    return not target.thread or procfs.tgid(target.thread) == target.pid
+
+
+def _check_kernel_would_let(sender_pid: int, target_pid: int, number: int) -> None:
+    """Raise if the kernel would refuse the caller. A supervisor that is root may do more."""
+    if os.geteuid() != 0:
+        return
+    sender, target = procfs.credentials(sender_pid), procfs.credentials(target_pid)
+    if sender is None or target is None:
+        raise ProcessLookupError(errno.ESRCH, "it has ended")
+    if sender.can_kill_any:
+        # Capabilities count in one user namespace, and any process can make one where it is root.
+        namespace = procfs.user_namespace(sender_pid)
+        if namespace in map(procfs.user_namespace, (os.getpid(), target_pid)):
+            return
+    if {sender.real_uid, sender.effective_uid} & {target.real_uid, target.saved_uid}:
+        return
+    if number == signal.SIGCONT:
+        one, other = procfs.stat(sender_pid), procfs.stat(target_pid)
+        if one is not None and other is not None and one.session == other.session:
+            return
+    raise PermissionError(errno.EPERM, "another user's")
+
+
+def _is_init_to(sender_pid: int, target_pid: int) -> bool:
+    numbers = procfs.numbers(target_pid, "NSpid")
+    return numbers[1:][-1:] == [1] and len(procfs.numbers(sender_pid, "NSpid")) >= len(numbers)

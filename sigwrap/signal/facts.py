@@ -1,31 +1,25 @@
-"""The facts of a signal: how a call names its target, which processes it would reach, what sigwrap
-decides, and the event and the texts about it."""
+"""The facts of a signal: the decoded call, the processes that it would reach, built-in decisions,
+and the lines that the sender of a denied one reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from sigwrap.approve.questions import Question, denial
+from sigwrap.approve.questions import denial
 from sigwrap.bare import Enum, NamedTuple
-from sigwrap.events import Payload
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import (
-    LENIENT,
     PROTECTS_SIGWRAP,
     Action,
     Decision,
-    SignalRequest,
     TargetType,
     with_implied,
 )
 from sigwrap.policy.judge.rules import SignalRule, Target
-from sigwrap.policy.judge.signals import ALL, GROUPS, signal_name
+from sigwrap.policy.judge.signals import GROUPS
 from sigwrap.session.effects import (
     Continue,
-    Escalation,
     Fail,
-    Record,
-    RecordRepeated,
     SetAsync,
     SetForeground,
     SetOwner,
@@ -33,12 +27,11 @@ from sigwrap.session.effects import (
     Succeed,
     Unrecorded,
 )
-from sigwrap.session.lineage import Process, Types
-from sigwrap.text import shell_words
+from sigwrap.session.lineage import Process
 
 
-class How(Enum):
-    """How the call names its target. This decides how the call may go on."""
+class CallKind(Enum):
+    """What the call does, and how it names its target. This decides how the call may go on."""
 
     NUMBER = "number"  # in a register: the kernel may go on
     PIDFD = "pidfd"  # a descriptor, which another thread can swap
@@ -55,7 +48,26 @@ class How(Enum):
     TERMINAL = "terminal"  # takes a terminal from the session that it controls
 
 
-SENDS = (How.NUMBER, How.PIDFD, How.ITSELF)
+SENDS = (CallKind.NUMBER, CallKind.PIDFD, CallKind.ITSELF)
+
+
+class SignalCall(NamedTuple):
+    """One decoded call. Numbers and descriptors in it are the caller's, except `held`."""
+
+    syscall: str
+    kind: CallKind
+    signal: int
+    target: int  # above 0 a process, below 0 a group, 0 the caller's group; or the pidfd
+    thread: int = 0  # a thread of it, if the call names one
+    descriptor: int = -1  # the one whose owner is set
+    flags: int = 0
+    info: bytes | None = b""  # the caller's own siginfo; None if it cannot be read
+    value: int = 0  # the new priority, I/O class or scheduling policy
+    held: int = -1  # the supervisor's duplicate of the descriptor, which the caller cannot swap
+
+
+NO_CALL = SignalCall("", CallKind.NUMBER, signal=0, target=0)
+EVERY_PROCESS = -1  # as a target
 
 
 class Group(NamedTuple):
@@ -82,7 +94,7 @@ class SignalFacts(NamedTuple):
     sender: Process
     syscall: str
     signal: int
-    how: How
+    kind: CallKind
     aim: Aim
     correlation: int  # the same for all members of a group
     stub_may_signal: tuple[int, ...]  # if the sender is a stub: its command and itself
@@ -100,6 +112,7 @@ EVERYBODY = Decision(
 UNRESOLVED = Decision(
     action=Action.DENY, rule="builtin:unresolved", reason="its target cannot be determined"
 )
+UNRESOLVED_TARGET = Refused(UNRESOLVED)
 UNREAD = UNRESOLVED._replace(message="its arguments could not be read in time")
 STUB_PASSES_ON = Decision(
     action=Action.ALLOW,
@@ -133,189 +146,11 @@ STOPS_ITS_JOB = Decision(
 # Any other signal can end, stop or continue a child, and then its parent gets SIGCHLD.
 IGNORED_BY_DEFAULT = GROUPS["@ignore"]
 
-_COUNTED_FOR_S = 1.0
-_REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "perf_event_open"})
-_EVENT_TYPES = {
-    Action.ALLOW: "signal_sent",
-    Action.AUDIT: "signal_sent",
-    Action.APPROVE: "signal_approved",
-    Action.REDIRECT: "signal_redirected",
-    Action.ABSORB: "signal_absorbed",
-    Action.DENY: "signal_blocked",
-}
-
-
-class Judged(NamedTuple):
-    """The decision on one target. A call to a group has one for each member."""
-
-    facts: SignalFacts
-    target: SignalTarget
-    decision: Decision
-    handled: bool | None = None  # whether the target handles it; None if no rule asked
-
-    def goes_on(self, *, granted: bool = False) -> bool:
-        action = self.decision.action
-        return action in LENIENT or (granted and action is Action.APPROVE)
-
-    def is_refused(self, *, granted: bool) -> bool:
-        action = self.decision.action
-        return action is Action.DENY or (action is Action.APPROVE and not granted)
-
-    def denied(self) -> Judged:
-        return self._replace(decision=self.decision._replace(action=Action.DENY))
-
-    def number(self) -> int:
-        """Return the signal to send."""
-        return self.decision.redirect_signal or self.facts.signal
-
-    def event(self, *, approved: bool = False, in_group: bool = False) -> Record | RecordRepeated:
-        facts, target, decision, handled = self
-        escalation = None
-        if decision.escalate:
-            escalation = Escalation(decision.rule, _described(facts, target))
-        kind = _EVENT_TYPES[decision.action]
-        if decision.action is Action.APPROVE and not approved:
-            kind = "signal_blocked"
-        payload = event_payload(facts, target, decision)
-        if handled is not None:
-            payload["target_handles"] = handled
-        if in_group:
-            payload["correlation"] = str(facts.correlation)
-        elif self._is_repeated():
-            key = (facts.sender, facts.signal, decision.rule, facts.syscall, target)
-            return RecordRepeated(kind, payload, key, _COUNTED_FOR_S, escalation)
-        return Record(kind, payload, escalation)
-
-    def _is_repeated(self) -> bool:
-        """Return whether repeats share an event.
-
-        A Go program signals its own threads all the time, and a debugger looks into its child.
-        """
-        action = self.decision.action
-        if self.facts.syscall in _REPEATED:
-            return action in LENIENT
-        return action is Action.ALLOW and TargetType.SELF in self.target.types
-
-
-def judge(engine: Engine, facts: SignalFacts, target: SignalTarget) -> Judged:
-    """Decide on one target. Tracing is judged as SIGKILL: a tracer controls its tracee."""
-    handled: bool | None = None
-
-    def is_handled() -> bool:
-        nonlocal handled
-        if handled is None:
-            handled = facts.handles(target.pid, facts.signal)
-        return handled
-
-    if facts.how is How.NUMBER and target.pid in facts.stub_may_signal:
-        decision = STUB_PASSES_ON
-    elif TargetType.PARENT in target.types:
-        decision = PROTECTS_SIGWRAP
-    elif facts.how is How.TRACE and not target.is_inside:
-        decision = OUTSIDE_TRACED
-    else:
-        decision = engine.decide_signal(
-            SignalRequest(facts.signal, target.types, target.comm, target.pid, is_handled)
-        )
-    return Judged(facts, target, decision, handled)
-
-
-def unlogged(*all_judged: Judged) -> Unrecorded | None:
-    """Return why the answer needs no event, None if any rule wants one."""
-    for each in all_judged:
-        if each.decision.log:
-            return None
-    return Unrecorded.RULE_IS_UNLOGGED
-
-
-def unaimed_event(facts: SignalFacts, decision: Decision) -> Record:
-    """Return the event of a call that is decided without a target."""
-    return Record(_EVENT_TYPES[decision.action], event_payload(facts, None, decision))
-
-
-def event_payload(facts: SignalFacts, target: SignalTarget | None, decision: Decision) -> Payload:
-    redirected = decision.action is Action.REDIRECT
-    number = decision.redirect_signal if redirected else facts.signal
-    words = _words(frozenset() if target is None else target.types)
-    payload: Payload = {
-        "signal": number,
-        "signal_name": signal_name(number) if number in ALL else str(number),
-        "source_pid": facts.sender.pid,
-        "source_cmd": facts.sender.comm,
-        "target_pid": None if target is None else target.pid,
-        "target_cmd": "" if target is None else target.comm,
-        "target_type": words[0] if words else "unknown",
-        "target_types": words,
-        "decision": decision.action.value,
-        "rule_name": decision.rule,
-        "fallback": False,
-        "original_signal": facts.signal,
-        "platform": "linux",
-        "syscall": facts.syscall,
-    }
-    if decision.message and decision.action is not Action.ALLOW:
-        payload["message"] = decision.message
-    return payload
-
-
-_known_words: dict[Types, list[str]] = {}
-
-
-def _words(types: Types) -> list[str]:
-    """Return the names of the types, the most specific first."""
-    words = _known_words.get(types)
-    if words is None:
-        words = _known_words[types] = [each.value for each in TargetType if each in types]
-    return words
-
-
 # Texts
 
 _LINES_EACH = 10
 _SENDERS_KEPT = 256
 _NO_MORE = "sigwrap: further denials of this process are only in the log (sigwrap report)"
-
-
-def _described(facts: SignalFacts, target: SignalTarget) -> str:
-    """Describe the signal for SIGPOLICY. Nothing in the text is escaped."""
-    name = signal_name(facts.signal) if facts.signal in ALL else f"signal {facts.signal}"
-    sender = f"{facts.sender.comm} ({facts.sender.pid})"
-    return f"{name} to {target.comm} ({target.pid}) by {sender}, {facts.syscall}"
-
-
-def request_for(asked: Sequence[Judged]) -> Question:
-    """Make the approval request. An approval for the session covers these very processes only."""
-    asked = sorted(asked, key=lambda each: each.target.is_inside)  # outside first: the end is cut
-    facts, _, decision, _ = asked[0]
-    key = ["signal", facts.syscall, signal_name(facts.signal)]
-    shown = []
-    for _, target, each, _ in asked:
-        key += (each.rule, str(target.pid), str(target.start_time), target.comm)
-        shown.append(_named(target) + ("" if target.is_inside else ", outside this session"))
-    return Question(
-        kind="signal",
-        pid=facts.sender.pid,
-        process=facts.sender.comm,
-        depth=facts.sender.depth,
-        what=f"{_aimed(facts)} {'; '.join(shown)}",
-        rule=decision.rule,
-        message=decision.message,
-        key=tuple(key),
-        execs=facts.sender.execs,
-    )
-
-
-def to_one(facts: SignalFacts, target: SignalTarget) -> str:
-    return f"{_aimed(facts)} {_named(target)}"
-
-
-def _aimed(facts: SignalFacts) -> str:
-    is_sent = facts.how in SENDS
-    return f"{signal_name(facts.signal)} to" if is_sent else f"{facts.syscall} aimed at"
-
-
-def _named(target: SignalTarget) -> str:
-    return f"{target.pid} ({shell_words([target.comm])})"
 
 
 class Denied(NamedTuple):

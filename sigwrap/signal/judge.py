@@ -8,21 +8,33 @@ supervisor makes the call, on the judged target.
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 
-from sigwrap.approve.questions import Answer, refusal, waiting, with_rules_message
-from sigwrap.bare import signal
+from sigwrap.approve.questions import Answer, Question, refusal, waiting, with_rules_message
+from sigwrap.bare import NamedTuple, signal
+from sigwrap.events import Payload
 from sigwrap.policy.judge.engine import Engine
-from sigwrap.policy.judge.request import LENIENT, Action, TargetType
-from sigwrap.policy.judge.signals import signal_name
+from sigwrap.policy.judge.request import (
+    LENIENT,
+    PROTECTS_SIGWRAP,
+    Action,
+    Decision,
+    SignalRequest,
+    TargetType,
+)
+from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.session.effects import (
     Ask,
     Continue,
     ContinueToChildren,
+    Escalation,
     Fail,
     Judgement,
     LetGo,
     Look,
     LookAgain,
+    Record,
+    RecordRepeated,
     Send,
     SetAsync,
     SetForeground,
@@ -34,34 +46,205 @@ from sigwrap.session.effects import (
     Unrecorded,
     would_fail,
 )
+from sigwrap.session.lineage import Types
 from sigwrap.signal.facts import (
     CHANGES_ITS_SHELL,
     EVERYBODY,
     IGNORED_BY_DEFAULT,
+    OUTSIDE_TRACED,
     SENDS,
     STOPS_ITS_JOB,
+    STUB_PASSES_ON,
     UNREAD,
+    CallKind,
     Denied,
     DeniedSignals,
     Free,
     Group,
-    How,
-    Judged,
     Refused,
     SignalFacts,
-    judge,
-    request_for,
-    to_one,
-    unaimed_event,
-    unlogged,
 )
+from sigwrap.text import shell_words
 
-_SETS_OWNER = (How.OWNER, How.OWNER_IN_MEMORY, How.ASYNC, How.SIGNAL_OF_OWNER)
-_ALL_OR_NONE = (*_SETS_OWNER, How.CHANGE)
+_NAMES = {number: signal_name(number) for number in ALL}
+_COUNTED_FOR_S = 1.0
+_REPEATED = frozenset({"process_vm_readv", "process_vm_writev", "perf_event_open"})
+_EVENT_TYPES = {
+    Action.ALLOW: "signal_sent",
+    Action.AUDIT: "signal_sent",
+    Action.APPROVE: "signal_approved",
+    Action.REDIRECT: "signal_redirected",
+    Action.ABSORB: "signal_absorbed",
+    Action.DENY: "signal_blocked",
+}
+_SETS_OWNER = (CallKind.OWNER, CallKind.OWNER_IN_MEMORY, CallKind.ASYNC, CallKind.SIGNAL_OF_OWNER)
+_ALL_OR_NONE = (*_SETS_OWNER, CallKind.CHANGE)
 # The caller may do these to itself without a judgement.
-_FREE_ON_ITSELF = (How.TRACE, How.CHANGE, How.ASYNC, How.SIGNAL_OF_OWNER)
-_IN_REGISTERS = (How.NUMBER, How.ITSELF, How.OWNER, How.TRACE, How.CHANGE)
-_KEPT_INSIDE = (How.NUMBER, How.ITSELF, How.OWNER)  # in Landlock's signal scope
+_FREE_ON_ITSELF = (CallKind.TRACE, CallKind.CHANGE, CallKind.ASYNC, CallKind.SIGNAL_OF_OWNER)
+_IN_REGISTERS = (CallKind.NUMBER, CallKind.ITSELF, CallKind.OWNER, CallKind.TRACE, CallKind.CHANGE)
+_KEPT_INSIDE = (CallKind.NUMBER, CallKind.ITSELF, CallKind.OWNER)  # in Landlock's signal scope
+
+
+class Judged(NamedTuple):
+    """The decision on one target. A call to a group has one for each member."""
+
+    facts: SignalFacts
+    target: SignalTarget
+    decision: Decision
+    handled: bool | None = None  # whether the target handles it; None if no rule asked
+
+    def goes_on(self, *, granted: bool = False) -> bool:
+        action = self.decision.action
+        return action in LENIENT or (granted and action is Action.APPROVE)
+
+    def is_refused(self, *, granted: bool) -> bool:
+        action = self.decision.action
+        return action is Action.DENY or (action is Action.APPROVE and not granted)
+
+    def denied(self) -> Judged:
+        return self._replace(decision=self.decision._replace(action=Action.DENY))
+
+    def number(self) -> int:
+        """Return the signal to send."""
+        return self.decision.redirect_signal or self.facts.signal
+
+    def event(self, *, approved: bool = False, in_group: bool = False) -> Record | RecordRepeated:
+        facts, target, decision, handled = self
+        escalation = None
+        if decision.escalate:
+            escalation = Escalation(decision.rule, _described(facts, target))
+        kind = _EVENT_TYPES[decision.action]
+        if decision.action is Action.APPROVE and not approved:
+            kind = "signal_blocked"
+        payload = event_payload(facts, target, decision)
+        if handled is not None:
+            payload["target_handles"] = handled
+        if in_group:
+            payload["correlation"] = str(facts.correlation)
+        elif self._is_repeated():
+            key = (facts.sender, facts.signal, decision.rule, facts.syscall, target)
+            return RecordRepeated(kind, payload, key, _COUNTED_FOR_S, escalation)
+        return Record(kind, payload, escalation)
+
+    def _is_repeated(self) -> bool:
+        """Return whether repeats share an event.
+
+        A Go program signals its own threads all the time, and a debugger looks into its child.
+        """
+        action = self.decision.action
+        if self.facts.syscall in _REPEATED:
+            return action in LENIENT
+        return action is Action.ALLOW and TargetType.SELF in self.target.types
+
+
+def judge(engine: Engine, facts: SignalFacts, target: SignalTarget) -> Judged:
+    """Decide on one target. Tracing is judged as SIGKILL: a tracer controls its tracee."""
+    handled: bool | None = None
+
+    def is_handled() -> bool:
+        nonlocal handled
+        if handled is None:
+            handled = facts.handles(target.pid, facts.signal)
+        return handled
+
+    if facts.kind is CallKind.NUMBER and target.pid in facts.stub_may_signal:
+        decision = STUB_PASSES_ON
+    elif TargetType.PARENT in target.types:
+        decision = PROTECTS_SIGWRAP
+    elif facts.kind is CallKind.TRACE and not target.is_inside:
+        decision = OUTSIDE_TRACED
+    else:
+        decision = engine.decide_signal(
+            SignalRequest(facts.signal, target.types, target.comm, target.pid, is_handled)
+        )
+    return Judged(facts, target, decision, handled)
+
+
+def unlogged(*all_judged: Judged) -> Unrecorded | None:
+    """Return why the answer needs no event, None if any rule wants one."""
+    for each in all_judged:
+        if each.decision.log:
+            return None
+    return Unrecorded.RULE_IS_UNLOGGED
+
+
+def unaimed_event(facts: SignalFacts, decision: Decision) -> Record:
+    """Return the event of a call that is decided without a target."""
+    return Record(_EVENT_TYPES[decision.action], event_payload(facts, None, decision))
+
+
+def event_payload(facts: SignalFacts, target: SignalTarget | None, decision: Decision) -> Payload:
+    redirected = decision.action is Action.REDIRECT
+    number = decision.redirect_signal if redirected else facts.signal
+    words = _words(frozenset() if target is None else target.types)
+    payload: Payload = {
+        "signal": number,
+        "signal_name": _NAMES.get(number) or str(number),
+        "source_pid": facts.sender.pid,
+        "source_cmd": facts.sender.comm,
+        "target_pid": None if target is None else target.pid,
+        "target_cmd": "" if target is None else target.comm,
+        "target_type": words[0] if words else "unknown",
+        "target_types": words,
+        "decision": decision.action.value,
+        "rule_name": decision.rule,
+        "fallback": False,
+        "original_signal": facts.signal,
+        "platform": "linux",
+        "syscall": facts.syscall,
+    }
+    if decision.message and decision.action is not Action.ALLOW:
+        payload["message"] = decision.message
+    return payload
+
+
+_known_words: dict[Types, list[str]] = {}
+
+
+def _words(types: Types) -> list[str]:
+    """Return the names of the types, the most specific first."""
+    words = _known_words.get(types)
+    if words is None:
+        words = _known_words[types] = [each.value for each in TargetType if each in types]
+    return words
+
+
+def _described(facts: SignalFacts, target: SignalTarget) -> str:
+    """Describe the signal for SIGPOLICY. Nothing in the text is escaped."""
+    name = _NAMES.get(facts.signal) or f"signal {facts.signal}"
+    sender = f"{facts.sender.comm} ({facts.sender.pid})"
+    return f"{name} to {target.comm} ({target.pid}) by {sender}, {facts.syscall}"
+
+
+def request_for(asked: Sequence[Judged]) -> Question:
+    """Make the approval request. An approval for the session covers these very processes only."""
+    asked = sorted(asked, key=lambda each: each.target.is_inside)  # outside first: the end is cut
+    facts, _, decision, _ = asked[0]
+    key = ["signal", facts.syscall, signal_name(facts.signal)]
+    shown = []
+    for _, target, each, _ in asked:
+        key += (each.rule, str(target.pid), str(target.start_time), target.comm)
+        shown.append(_named(target) + ("" if target.is_inside else ", outside this session"))
+    return Question(
+        kind="signal",
+        pid=facts.sender.pid,
+        process=facts.sender.comm,
+        depth=facts.sender.depth,
+        what=f"{_aimed(facts)} {'; '.join(shown)}",
+        rule=decision.rule,
+        message=decision.message,
+        key=tuple(key),
+        execs=facts.sender.execs,
+    )
+
+
+def _aimed(facts: SignalFacts) -> str:
+    is_sent = facts.kind in SENDS
+    return f"{signal_name(facts.signal)} to" if is_sent else f"{facts.syscall} aimed at"
+
+
+def _named(target: SignalTarget) -> str:
+    return f"{target.pid} ({shell_words([target.comm])})"
 
 
 class SignalMediator:
@@ -97,10 +280,10 @@ class SignalMediator:
         return found
 
     def _one(self, facts: SignalFacts, found: Judged) -> Steps:
-        action, how = found.decision.action, facts.how
-        if how in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
+        action, kind = found.decision.action, facts.kind
+        if kind in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
             inside = Unrecorded.STAYS_INSIDE
-            is_set = how in _SETS_OWNER
+            is_set = kind in _SETS_OWNER
             yield from _free(SetAsync(found.target, inside) if is_set else Continue(inside))
             return
         if action is Action.APPROVE:
@@ -108,10 +291,10 @@ class SignalMediator:
             if not answer.granted:
                 yield from self._deny(facts, found, refusal(answer))
                 return
-            if how not in SENDS and not (yield LookAgain(found.target)):
+            if kind not in SENDS and not (yield LookAgain(found.target)):
                 yield would_fail(errno.ESRCH)
                 return
-        elif action is Action.DENY or (action is Action.REDIRECT and how not in SENDS):
+        elif action is Action.DENY or (action is Action.REDIRECT and kind not in SENDS):
             yield from self._deny(facts, found.denied())
             return
         elif action is Action.ABSORB and facts.syscall == "perf_event_open":
@@ -121,18 +304,16 @@ class SignalMediator:
             yield Fail(errno.EPERM)
         elif action is Action.ABSORB:
             yield Succeed(unlogged(found))
-        elif (action in LENIENT or how not in SENDS) and self._kernel_can_have_it(found):
+        elif (action in LENIENT or kind not in SENDS) and self._kernel_can_have_it(found):
             yield _continue(facts, found)
-        elif how in _SETS_OWNER:
+        elif kind in _SETS_OWNER:
             yield from _carried_out(_set_owner(facts, found))
         else:  # after a wait, the kernel might signal another process with this number
             yield from _carried_out(Send(found.target, found.number(), unlogged(found)))
 
     def _kernel_can_have_it(self, found: Judged) -> bool:
-        how = found.facts.how
-        if how not in _IN_REGISTERS:
-            return False
-        return found.target.is_inside or not self._domain or how not in _KEPT_INSIDE
+        kind, is_inside = found.facts.kind, TargetType.SESSION in found.target.types
+        return kind in _IN_REGISTERS and (is_inside or not self._domain or kind not in _KEPT_INSIDE)
 
     def _deny(self, facts: SignalFacts, found: Judged, why: str = "") -> Steps:
         if (yield found.event()):
@@ -146,7 +327,7 @@ class SignalMediator:
             yield Fail(errno.EFAULT)  # as for an invalid address
             return
         if is_recorded:
-            is_sent = decision is EVERYBODY and facts.how in SENDS
+            is_sent = decision is EVERYBODY and facts.kind in SENDS
             what = f"{signal_name(facts.signal)} to all processes" if is_sent else facts.syscall
             yield from self._tell(facts, [Denied(what, facts.syscall, decision)])
         yield Fail(errno.EPERM)
@@ -184,7 +365,7 @@ class SignalMediator:
             answer: Answer = yield self._asks(asking)
             why = "" if answer.granted else refusal(answer)
             yield from self._deliver(facts, found, granted=answer.granted, why=why)
-        elif facts.how in (How.NUMBER, How.ITSELF, How.CHANGE) and all(
+        elif facts.kind in (CallKind.NUMBER, CallKind.ITSELF, CallKind.CHANGE) and all(
             each.goes_on() and self._kernel_can_have_it(each) for each in found
         ):
             is_recorded = yield from _record_members(found, granted=False)
@@ -199,7 +380,7 @@ class SignalMediator:
 
         `why` says why an approval was denied.
         """
-        is_one = facts.how in _ALL_OR_NONE
+        is_one = facts.kind in _ALL_OR_NONE
         all_go_on = all(each.goes_on(granted=granted) for each in found)
         refused = [each for each in found if each.is_refused(granted=granted)]
         if not is_one and not all(map(_is_sigwraps, found)):
@@ -214,7 +395,7 @@ class SignalMediator:
             yield from _send_to_each(found, granted=granted)
         elif not all_go_on:
             yield Fail(errno.EPERM, unlogged(*found))
-        elif facts.how is How.CHANGE:
+        elif facts.kind is CallKind.CHANGE:
             yield Continue(unlogged(*found))
         else:
             yield from _carried_out(_set_owner(facts, *found))
@@ -245,7 +426,7 @@ def _send_to_each(found: list[Judged], *, granted: bool) -> Steps:
 
 
 def _continue(facts: SignalFacts, *found: Judged) -> Continue | ContinueToChildren:
-    may_end = facts.how is How.NUMBER and facts.signal not in IGNORED_BY_DEFAULT
+    may_end = facts.kind is CallKind.NUMBER and facts.signal not in IGNORED_BY_DEFAULT
     if may_end and any(TargetType.CHILDREN in each.target.types for each in found):
         return ContinueToChildren(unlogged(*found))
     return Continue(unlogged(*found))
@@ -273,7 +454,7 @@ def _carried_out(effect: Send | SetOwner | SetAsync | SetForeground) -> Steps:
 
 def _set_owner(facts: SignalFacts, *found: Judged) -> SetOwner | SetAsync:
     target, unrecorded = found[0].target, unlogged(*found)
-    if facts.how in (How.ASYNC, How.SIGNAL_OF_OWNER):
+    if facts.kind in (CallKind.ASYNC, CallKind.SIGNAL_OF_OWNER):
         return SetAsync(target, unrecorded)
     return SetOwner(target, unrecorded)
 
@@ -281,7 +462,7 @@ def _set_owner(facts: SignalFacts, *found: Judged) -> SetOwner | SetAsync:
 def _tracee(facts: SignalFacts) -> int:
     """Return the pid of the process that the call would trace, or 0."""
     aim = facts.aim
-    return aim.pid if facts.how is How.TRACE and isinstance(aim, SignalTarget) else 0
+    return aim.pid if facts.kind is CallKind.TRACE and isinstance(aim, SignalTarget) else 0
 
 
 def _is_sigwraps(found: Judged) -> bool:
@@ -293,4 +474,4 @@ def _denial(found: Judged, why: str) -> Denied:
     facts, target, decision, _ = found
     if why and decision.action is Action.APPROVE:
         decision = decision._replace(message=with_rules_message(why, decision.message))
-    return Denied(to_one(facts, target), (target.pid, target.start_time), decision)
+    return Denied(f"{_aimed(facts)} {_named(target)}", (target.pid, target.start_time), decision)

@@ -19,7 +19,6 @@ from _frozen_importlib_external import ExtensionFileLoader, PathFinder
 from collections.abc import Callable
 
 from sigwrap.bare import IO, Any, TypeVar
-from sigwrap.errors import PolicyError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.libc import libc
 from sigwrap.quick_import import code_of, read_bytecode
@@ -141,7 +140,8 @@ _USED_LATER = """
     types keyword operator reprlib collections functools enum copyreg re._constants re._parser
     re._casefix re._compiler re
 """.split()
-_USED_LATER_IN_A_RUN = "json.scanner json.decoder json.encoder json shlex re2._re2 re2".split()
+_USED_LATER_IN_A_RUN = "json.scanner json.decoder json.encoder json shlex".split()
+_USED_FOR_PATTERNS = ("re2._re2", "re2")
 _PACKAGES = frozenset({"collections", "re", "json", "re2"})
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
 
@@ -222,15 +222,16 @@ class _Code:
 _read = _ReadModules()
 
 
-def read_what_is_used_later(*, in_a_run: bool = True, needs_patterns: bool = False) -> None:
-    """Read modules for later use. Raises ImportError or PolicyError if the policy has patterns, and
-    there is no engine."""
+def read_what_is_used_later(*, in_a_run: bool = True) -> None:
     for name in (*_USED_LATER, *(_USED_LATER_IN_A_RUN if in_a_run else ())):
-        try:
-            _read.read(name)
-        except PolicyError:
-            continue  # a zipapp has no engine for this Python; most policies need none
-    if needs_patterns and "re2" not in _read:
+        _read.read(name)
+
+
+def read_patterns_engine() -> None:
+    """Raises ImportError or PolicyError if there is none."""
+    for name in _USED_FOR_PATTERNS:
+        _read.read(name)
+    if "re2" not in _read:
         __import__("re2")
 
 

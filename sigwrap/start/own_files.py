@@ -1,11 +1,12 @@
 """Detect changes of the files that sigwrap runs from, since the command began.
 
 This run has loaded them by then, but a stub and the next start of sigwrap read them again. A
-changed file shows by its ctime, which no user can set, and a replaced directory by its inode.
+change shows by the ctime of a file or directory, which no user can set.
 
-A process that changes them may add links into a file system of its own, or millions of files. So
-directories are opened by pinned paths, file states come from the kernel's caches only, and a new
-directory is not listed.
+A process that changes them may put other directories or links in their place, which may lead into
+a file system of its own, or add millions of files. So directories are opened by pinned paths and
+known by their inodes, file states come from the kernel's caches only, a new directory is not
+listed, and only so many names are looked at.
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ import stat
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
 
 from sigwrap.bare import NamedTuple
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
-from sigwrap.kernel.file_state import State, known_state_in, may_be_later_in
+from sigwrap.kernel.file_state import State, born_at, known_state_in, may_be_later_in
 from sigwrap.kernel.paths import Caller, WouldBlock, open_on_one_mount, our_view, path_of
 from sigwrap.start import onefile
 from sigwrap.start.own_code import read_files
@@ -29,15 +29,18 @@ from sigwrap.start.own_code import read_files
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _ABOVE_THE_PACKAGE = os.path.dirname(PACKAGE)
 _INSTALLED = os.path.basename(_ABOVE_THE_PACKAGE) in ("site-packages", "dist-packages")
-_IS_ZIPAPP = not onefile.unpacked_folder() and not os.path.isdir(PACKAGE)
+_UNPACKED = onefile.unpacked_folder()
+_IS_ZIPAPP = not _UNPACKED and not os.path.isdir(PACKAGE)
+_IS_CHECKOUT = not (_INSTALLED or _IS_ZIPAPP or _UNPACKED)
 _CLOCK_OF_FILES = 5  # CLOCK_REALTIME_COARSE
 _RUN_AT_EVERY_START = ("sitecustomize.py", "usercustomize.py")
 _BYTECODE = "__pycache__"
 _SYSTEM_FOLDERS = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
-_NAMES_LOOKED_AT = 20_000  # in a directory
+_NAMES_LOOKED_AT = 20_000  # below a directory; an installation has a tenth
+_S = 1_000_000_000
 
 # Every file below it is sigwrap's.
-_OURS = onefile.unpacked_folder() or PACKAGE
+_OURS = _UNPACKED or PACKAGE
 # Files with a noted state of their own; other files are found through their directories.
 _PROGRAM = (sys.executable, _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (sys.executable,)
 
@@ -51,7 +54,6 @@ class _Noted(NamedTuple):
     time_ns: int
     pins: dict[str, _Pinned]  # of files, directories, and the links on the path to these
     names: dict[str, list[str]]  # by directory: the loaded files in it
-    inside: dict[str, dict[str, int]]  # by directory of sigwrap's: the directories in it
     of_the_start: list[str]  # what only a start reads
 
 
@@ -61,7 +63,7 @@ _noted: _Noted
 def note_own_files() -> None:
     """Note all files and their directories; the command is about to run."""
     global _noted
-    noted = _Noted(time.clock_gettime_ns(_CLOCK_OF_FILES), {}, {}, {}, [*_of_the_start()])
+    noted = _Noted(time.clock_gettime_ns(_CLOCK_OF_FILES), {}, {}, [*_of_the_start()])
     for path in set(_files()):
         folder, name = os.path.split(path)
         noted.names.setdefault(folder, []).append(name)
@@ -73,23 +75,7 @@ def note_own_files() -> None:
                 _, noted.pins[link] = _pinned(link, known, os.O_NOFOLLOW)
         except OSError:
             continue  # no file is loaded from there
-    for path in _OURS, *noted.of_the_start:
-        if path != _ABOVE_THE_PACKAGE:
-            _note_inside(path, noted.inside)
     _noted = noted
-
-
-def _note_inside(folder: str, inside: dict[str, dict[str, int]]) -> None:
-    try:
-        with os.scandir(folder) as entries:
-            found = {e.name: e.inode() for e in entries if e.is_dir(follow_symlinks=False)}
-    except OSError:
-        return  # it is a file
-    if not _INSTALLED:
-        found.pop(_BYTECODE, None)
-    inside[folder] = found
-    for name in found:
-        _note_inside(os.path.join(folder, name), inside)
 
 
 def changeable() -> list[str]:
@@ -165,7 +151,7 @@ def _links_on(path: str) -> Iterator[str]:
 
 def changed_own_files() -> list[str]:
     """Return the files that changed or are gone, except those unpacked for this run."""
-    return sorted(set(_changed((_OURS,) if onefile.unpacked_folder() else ())))
+    return sorted(set(_changed((_OURS,) if _UNPACKED else ())))
 
 
 def changed_stub_file() -> str:
@@ -195,34 +181,36 @@ def _changed_at(path: str, pinned: _Pinned) -> Iterator[str]:
                 yield path
         else:
             yield from _changed_in(fd, path, _noted.names.get(path, ()))
-            if path in _noted.inside or path == _ABOVE_THE_PACKAGE:
-                yield from _changed_below(fd, path)
+            if path == _OURS or path in _noted.of_the_start:
+                yield from _changed_below(fd, path, iter(range(_NAMES_LOOKED_AT)))
     finally:
         os.close(fd)
 
 
-def _changed_below(fd: int, folder: str) -> Iterator[str]:
-    inside = _noted.inside.get(folder, {})
+def _changed_below(fd: int, folder: str, left: Iterator[int]) -> list[str]:
     try:
-        names = _names(fd, folder)
+        found = _entries(fd, folder, left)
     except OSError:  # the session has taken away sigwrap's permission to read it
-        yield folder
-        return
-    yield from _changed_in(fd, folder, names - inside.keys())
-    for name, inode in inside.items():
+        return [folder]
+    if next(left, None) is None:
+        return [folder]
+    changed = [*_changed_in(fd, folder, (name for name in found if not found[name]))]
+    for name in filter(found.get, found):
         path = os.path.join(folder, name)
         try:
             inner = open_on_one_mount(fd, name, os.O_DIRECTORY)
         except OSError:
-            yield path
+            changed.append(path)
             continue
         try:
-            if os.fstat(inner).st_ino == inode:
-                yield from _changed_below(inner, path)
-            else:
-                yield path
+            is_new = born_at(inner)[1] > divmod(_noted.time_ns, _S)
+            changed += [path] if is_new else _changed_below(inner, path, left)
         finally:
             os.close(inner)
+    # A name in it is gone, or all of it was replaced. Others may write to the excepted ones.
+    if not changed and not _IS_CHECKOUT and folder not in (_ABOVE_THE_PACKAGE, _UNPACKED):
+        return [folder] if os.fstat(fd).st_ctime_ns > _noted.time_ns else []
+    return changed
 
 
 def _changed_in(fd: int, folder: str, names: Iterable[str]) -> Iterator[str]:
@@ -232,20 +220,23 @@ def _changed_in(fd: int, folder: str, names: Iterable[str]) -> Iterator[str]:
             yield path
 
 
-def _names(fd: int, path: str) -> set[str]:
-    """Return the names to check: beside the package, only what Python runs at every start.
-
-    In a checkout, any process that imports a module writes its bytecode.
-    """
+def _entries(fd: int, folder: str, left: Iterator[int]) -> dict[str, bool]:
+    """Return the names to check, and which are directories. Beside the package, only what Python
+    runs at every start counts. In a checkout, any process that imports a module writes bytecode."""
     readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
     try:
         with os.scandir(readable) as entries:
-            names = {entry.name for entry in islice(entries, _NAMES_LOOKED_AT)}
+            looked_at = (entry for _, entry in zip(left, entries, strict=False))
+            found = {each.name: each.is_dir(follow_symlinks=False) for each in looked_at}
     finally:
         os.close(readable)
-    if _INSTALLED and path == _ABOVE_THE_PACKAGE:
-        return {name for name in names if name.endswith(".pth") or name in _RUN_AT_EVERY_START}
-    return names if _INSTALLED else names - {_BYTECODE}
+    if folder == _ABOVE_THE_PACKAGE:
+        return {
+            name: False for name in found if name.endswith(".pth") or name in _RUN_AT_EVERY_START
+        }
+    if _IS_CHECKOUT:
+        found.pop(_BYTECODE, None)
+    return found
 
 
 def _has_changed(fd: int, path: str) -> bool:
@@ -266,26 +257,26 @@ def _has_changed(fd: int, path: str) -> bool:
 
 
 def _is_later(state: State) -> bool:
-    seconds, nanoseconds = state.changed
-    return seconds * 1_000_000_000 + nanoseconds > _noted.time_ns
+    return state.changed > divmod(_noted.time_ns, _S)
 
 
 def _files() -> Iterator[str]:
     """Yield the loaded files outside the package."""
-    if onefile.unpacked_folder():
+    if _UNPACKED:
         return
     yield from _mapped_files()
     yield from (path for path in read_files() if path.startswith("/") and "/proc/" not in path)
     inside = ("/proc/", _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (PACKAGE,)
     for module in list(sys.modules.values()):
-        for path in (getattr(module, "__file__", None), getattr(module, "__cached__", None)):
-            if path and not path.startswith(inside):
-                yield path
+        file: str | None = getattr(module, "__file__", None)
+        if file and not file.startswith(inside):
+            yield file
+            yield getattr(module, "__cached__", None) or file
 
 
 def _of_the_start() -> Iterator[str]:
     """Yield other files and directories that a start reads."""
-    if onefile.unpacked_folder():
+    if _UNPACKED:
         return
     yield from map(os.path.abspath, (sys.argv[0], os.path.join(sys.prefix, "pyvenv.cfg")))
     if _INSTALLED:

@@ -195,31 +195,43 @@ def test_a_folder_that_is_new_is_not_looked_into(
     assert denied.payload["reason"].endswith(f"has changed: {more}")
 
 
+@pytest.mark.parametrize("name", ["sigwrap", "sigwrap/record"])
 def test_a_folder_put_in_the_place_of_ours_is_noticed(
-    as_user: Sigwrap, installation: Installation
+    as_user: Sigwrap, installation: Installation, name: str
 ) -> None:
     """Its files are as old as can be."""
     other = as_user.folder / "other"
-    shutil.copytree(installation.folder / "sigwrap", other)
+    shutil.copytree(installation.folder / name, other)
     process = _started(as_user, installation.line("--", *WAITS))
-    (installation.folder / "sigwrap").rename(as_user.folder / "away")
-    other.rename(installation.folder / "sigwrap")
+    (installation.folder / name).rename(as_user.folder / "away")
+    other.rename(installation.folder / name)
     _goes_on(as_user, process)
     (event,) = as_user.events("own_files_changed")
-    assert str(installation.folder / "sigwrap") in event.payload["files"]
+    assert str(installation.folder / name) in event.payload["files"]
+
+
+def test_a_missing_file_is_noticed_by_its_folder(
+    as_user: Sigwrap, installation: Installation
+) -> None:
+    process = _started(as_user, installation.line("--", *WAITS))
+    folder = installation.folder / "sigwrap" / "report"
+    (folder / "read.py").unlink()
+    _goes_on(as_user, process)
+    (event,) = as_user.events("own_files_changed")
+    assert event.payload["files"] == [str(folder)]
 
 
 def test_a_folder_that_can_not_be_read_any_more_is_noticed(
     as_user: Sigwrap, installation: Installation
 ) -> None:
-    """The log is sealed all the same. Root reads it, and nothing in it has changed."""
+    """The log is sealed all the same."""
     process = _started(as_user, installation.line("--", *WAITS))
     folder = installation.folder / "sigwrap" / "record"
     folder.chmod(0o111)
     _goes_on(as_user, process)
     folder.chmod(0o755)
     files = [event.payload["files"] for event in as_user.sealed_events("own_files_changed")]
-    assert files == ([] if as_user.user is None else [[str(folder)]])
+    assert files == [[str(folder)]]
 
 
 def test_what_only_another_start_reads_is_noticed(

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sigwrap.amounts import SECONDS_PATTERN, SIZE_PATTERN
 from sigwrap.policy.language.schema import POLICY
 from sigwrap.policy.language.shapes import (
     PATTERNS,
@@ -28,6 +27,7 @@ from sigwrap.policy.language.shapes import (
     Text,
     Word,
 )
+from sigwrap.text import SECONDS_PATTERN, SIZE_PATTERN
 
 FILE = Path(__file__).parents[2] / "docs" / "policy.schema.json"
 SCHEMA_ID = "urn:sigwrap:policy:1"  # ends in the version of the language; no host serves it

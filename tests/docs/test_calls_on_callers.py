@@ -25,24 +25,26 @@ LOCK = "it takes a lock that the front process bounds: after 15 to 20 seconds it
 CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     # A worker for a socket file, and for all of these once a process in the session has mounted
     # something. Until then, a signal ends connect after 5 ms, and sendmsg has MSG_DONTWAIT.
-    "network/duplicate.py": {
+    "network/call.py": {
         WORKER: ("connect", "sendmsg", "listen", "read", "write", "getsockname"),
         FIELDS: ("getsockopt", "fcntl F_GETFL"),
     },
     "kernel/peer.py": {FIELDS: ("fstat",)},  # of a socket
     "kernel/terminals.py": {
-        WORKER: ("pwritev", "write", "fstat", "tcgetattr"),
+        WORKER: ("write", "tcgetattr"),
         NONBLOCKING: ("write", "tcflow", "fstat", "fcntl F_DUPFD_CLOEXEC"),
     },
     "front/terminal.py": {TERMINAL: ("tcgetattr", "tcsetattr")},
     "approve/terminal_prompt.py": {
         TERMINAL: ("TIOCSPGRP", "ioctl FIONREAD", "ioctl TIOCGWINSZ", "read")
     },
-    "signal/send.py": {
+    "signal/owners.py": {
         WORKER: ("fcntl F_SETFL", "ioctl FIOASYNC", "fcntl F_SETSIG"),  # locks of O_ASYNC
-        FIELDS: ("fcntl F_SETOWN_EX", "fcntl _F_GETOWN_EX"),
+        FIELDS: (
+            *("fcntl F_SETOWN_EX", "fcntl _F_GETOWN_EX"),
+            *("ioctl _TIOCGDEV", "ioctl _TIOCGPTN"),
+        ),
     },
-    "signal/targets.py": {FIELDS: ("ioctl _TIOCGDEV", "ioctl _TIOCGPTN")},
     "signal/handler.py": {FIELDS: ("TIOCSPGRP",)},  # SIGTTOU is blocked
     "kernel/signals.py": {FIELDS: ("pidfd_send_signal",)},
     "kernel/descriptors.py": {
@@ -56,7 +58,7 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
         FIELDS: ("fcntl F_GET_SEALS", "fstat", "pread"),  # a sealed memory file
         NONBLOCKING: ("write",),
     },
-    "record/recording.py": {NONBLOCKING: ("read", "write", "ioctl FIONREAD")},
+    "record/recordings.py": {NONBLOCKING: ("read", "write", "ioctl FIONREAD")},
     "kernel/seccomp.py": {
         FIELDS: ("ioctl _RECV", "ioctl _SEND", "ioctl _ID_VALID", "ioctl _ADD_DESCRIPTOR")
     },
@@ -84,13 +86,14 @@ OWN = {
     "kernel/procfs.py": PROC,
     "start/onefile.py": OPENED_BY_SIGWRAP,
     "kernel/libc.py": "its own threads and timers",
-    "control/usage.py": "its own control group",
+    "control/cgroups.py": "its own control group",
+    "control/usage.py": "compares two processes of the tree",
     "join/fork_server.py": "a process of its own",
-    "control/remote_poll.py": "a file of the user, by a thread of its own",
+    "control/remote_switch.py": "a file of the user, by a thread of its own",
 }
 OWN_CALLS = {  # in modules that also call callers' objects
-    *((call, "network/duplicate.py") for call in ("prctl", "capset", "setgroups")),
-    *((call, "network/duplicate.py") for call in ("setresgid", "setresuid")),
+    *((call, "network/handler.py") for call in ("prctl", "capset", "setgroups")),
+    *((call, "network/handler.py") for call in ("setresgid", "setresuid")),
     ("TIOCSPGRP", "front/terminal.py"),  # in the front process, as the next two
     ("ioctl _TIOCGEXCL", "front/terminal.py"),
     ("ioctl TIOCNXCL", "front/terminal.py"),
@@ -110,7 +113,6 @@ NAMED = {
     "os.pread": "pread",
     "os.preadv": "pread",
     "os.pwrite": "pwrite",
-    "os.pwritev": "pwritev",
     "os.read": "read",
     "os.tcsetpgrp": "TIOCSPGRP",
     "os.write": "write",

@@ -10,46 +10,66 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from sigwrap.record.frames import Kind, exit_frame, frame
+from sigwrap.record import ERROR, EXIT, EXIT_STATUS, READY
 from tests.support.harness import Sigwrap
 from tests.support.waiting import PATIENCE_S, Watch, reader
 
 
+class Supervisor(NamedTuple):
+    """The test's socket to the stub, and its ends of the stub's pipes."""
+
+    end: socket.socket
+    pipes: tuple[int, int, int]
+
+
 @contextmanager
-def stub_alone(programs: Path) -> Iterator[tuple[socket.socket, subprocess.Popen[bytes]]]:
-    ours, theirs = socket.socketpair()
+def stub_alone(
+    programs: Path, *, is_ready: bool = True
+) -> Iterator[tuple[Supervisor, subprocess.Popen[bytes], int]]:
+    """The third is its command's pid."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     fd = theirs.fileno()
     words = [sys.executable, "-I", str(programs / "stub_alone.py"), str(fd)]
     pipe = subprocess.PIPE
+    (given, to_us), (out, to_out), (err, to_err) = os.pipe(), os.pipe(), os.pipe()
     with ours, subprocess.Popen(words, pass_fds=[fd], stdin=pipe, stdout=pipe, stderr=pipe) as stub:
         theirs.close()
-        yield ours, stub
+        command = int(reader(stub.stdout).line())
+        if is_ready:
+            socket.send_fds(ours, [READY], [to_us, out, err])
+        for each in (to_us, out, err):
+            os.close(each)
+        try:
+            yield Supervisor(ours, (given, to_out, to_err)), stub, command
+        finally:
+            for each in (given, to_out, to_err):
+                os.close(each)
 
 
 @pytest.mark.parametrize(
     ("said", "line"),
     [
         (b"", b"the supervisor is gone"),
-        (b"\xff\0\0\0\0", b"invalid data from the supervisor: unknown frame type 255"),
-        (b"\x02\0\x10\0\0", b"invalid data from the supervisor: a frame of 1048576 bytes"),
-        (frame(Kind.EXIT, b"\0"), b"a status has 4 bytes"),
-        (frame(Kind.STDIN, bytes(7)), b"a count has 8 bytes"),
-        (frame(Kind.ERROR, b"the event log can't be written"), b"the event log can't be written"),
-        (frame(Kind.READY)[:3], b"the supervisor is gone"),
-        (frame(Kind.STDOUT) + frame(Kind.STDOUT, b"x"), b"more data than the window allows"),
+        (b"\xff", b"the supervisor is gone"),
+        (READY, b"the supervisor is gone"),
+        (ERROR + b"the event log can't be written", b"the event log can't be written"),
     ],
 )
-def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes, programs: Path) -> None:
-    with stub_alone(programs) as (ours, stub):
-        command = int(reader(stub.stdout).line())
-        with Watch([command]) as watch:
-            ours.sendall(said)
-            ours.shutdown(socket.SHUT_WR)
-            _, err = stub.communicate(timeout=PATIENCE_S)
-            watch.await_ends()
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_whatever_it_hears_it_ends_with_a_line(
+    said: bytes, line: bytes, programs: Path, is_ready: bool
+) -> None:
+    alone = stub_alone(programs, is_ready=is_ready)
+    with alone as (supervisor, stub, command), Watch([command]) as watch:
+        if said:
+            supervisor.end.sendall(said)
+        supervisor.end.shutdown(socket.SHUT_WR)
+        _, err = stub.communicate(timeout=PATIENCE_S)
+        watch.await_ends()
     assert stub.returncode == 126
     assert line in err
     assert err.startswith(b"sigwrap-stub: tool: ")
@@ -57,11 +77,13 @@ def test_whatever_it_hears_it_ends_with_a_line(said: bytes, line: bytes, program
 
 
 def test_what_was_said_before_the_end_is_written_before_it_ends(programs: Path) -> None:
-    with stub_alone(programs) as (ours, stub):
-        said = reader(stub.stdout)
-        os.kill(int(said.line()), signal.SIGKILL)
-        ours.sendall(frame(Kind.STDOUT, b"all of it\n") + exit_frame(-9))
-        assert said.line() == b"all of it"
+    with stub_alone(programs) as (supervisor, stub, command):
+        os.kill(command, signal.SIGKILL)
+        supervisor.end.sendall(EXIT + EXIT_STATUS.pack(-9, 0))
+        os.write(supervisor.pipes[1], b"all of it\n")
+        for each in supervisor.pipes[1:]:
+            os.dup2(supervisor.pipes[0], each)  # closes it
+        assert reader(stub.stdout).line() == b"all of it"
         assert stub.wait(PATIENCE_S) == -9
 
 

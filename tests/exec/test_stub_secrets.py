@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import struct
-import subprocess
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from sigwrap.kernel.descriptors import duplicate
-from sigwrap.record.frames import Kind, frame
-from tests.support.harness import PYTHON, Sigwrap
+from tests.support.harness import PYTHON, REFUSED, Sigwrap
 from tests.support.policies import policy
 from tests.support.processes import Roles, tree
 from tests.support.programs import script
@@ -89,6 +85,40 @@ def test_no_program_of_the_callers_directory_gets_the_token(as_user: Sigwrap, en
     assert b"its replacement can't be run: real-tool" in done.stderr
 
 
+@pytest.mark.parametrize("variable", ["PATH", "PYTHONPATH"])
+def test_a_tool_with_the_token_finds_no_code_in_the_callers_directory(
+    as_user: Sigwrap, variable: str
+) -> None:
+    """Such as `#!/usr/bin/env python3`, where the session's PATH has a relative entry."""
+    line = prepared(as_user, "#!/usr/bin/env python3\nimport json\nprint('ran')\n")
+    as_user.env[variable] = f":.:{as_user.env.get(variable, '/nowhere')}"
+    script(as_user.folder, "python3", "#!/bin/sh\necho $TOKEN\n")
+    script(as_user.folder, "json.py", "import os; print(os.environ['TOKEN'])\n")
+    done = as_user.run(*line, "./tool")
+    assert (done.stdout, done.stderr) == (b"ran\n", b"")
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (("via: stub, record: true,", ""), "env has a secret, which the caller's LD_PRELOAD"),
+        (("%(folder)s/real-tool", "./real-tool"), "the caller could choose the program"),
+    ],
+    ids=["environment", "directory"],
+)
+def test_a_policy_that_gives_the_token_to_the_caller_does_not_start(
+    as_user: Sigwrap, given: tuple[str, str], why: str
+) -> None:
+    line = prepared(as_user, "#!/bin/sh\necho $TOKEN\n")
+    policy(as_user.folder, RECORDED.replace(*given) % {"folder": as_user.folder})
+    done = as_user.run(*line, "./tool")
+    assert (done.returncode, done.stdout) == (REFUSED, b"")
+    (said,) = done.stderr.decode().splitlines()
+    assert why in said and "policy.yaml:" in said
+    checked = as_user.run("policy", "check", str(as_user.folder / "policy.yaml"))
+    assert checked.returncode != 0 and why.encode() in checked.stdout + checked.stderr
+
+
 def _socket_of(stub: int) -> socket.socket:
     """As a debugger outside the session would take it."""
     numbers = map(int, os.listdir(f"/proc/{stub}/fd"))
@@ -100,62 +130,20 @@ def _socket_of(stub: int) -> socket.socket:
     return socket.socket(fileno=duplicate(stub, number))
 
 
-@pytest.mark.parametrize(
-    ("words", "why", "repeats"),
-    [
-        ("ff00000000", "type 255", 1),
-        ("0100000000", "unexpected frame READY", 1),
-        ("0200000008ffffffffffffffff", "invalid count", 1),
-        (frame(Kind.STDIN, bytes(60000)).hex(), "more input than requested", 100),
-    ],
-    ids=["type", "direction", "size", "input without end"],
-)
-def test_a_stub_that_speaks_garbage_loses_its_command(
-    as_user: Sigwrap, words: str, why: str, repeats: int
-) -> None:
-    """A debugger can speak in its place; the others don't notice."""
-    line = prepared(as_user, "#!/bin/sh\necho ready\nexec sleep 1000\n")
-    text = "./tool </dev/null; echo $?; /bin/true; echo $?"
-    run = as_user.start(*line, "sh", "-c", text)
+def test_nothing_that_a_stub_says_matters(as_user: Sigwrap) -> None:
+    """A debugger can speak in its place, until the connection is full."""
+    line = prepared(as_user, "#!/bin/sh\necho ready\nread line; echo $line; exit 5\n")
+    run = as_user.start(*line, "sh", "-c", "./tool; echo $?")
     said, stub = ready(as_user, run)
-    with _socket_of(stub) as end, suppress(OSError):
-        for _ in range(repeats):
-            end.sendall(bytes.fromhex(words))
-    assert said.rest() == b"126\n0\n"
-    _, err = run.communicate(timeout=PATIENCE_S)
-    assert why in err.decode()
-    (ended,) = as_user.sealed_events("recording_ended")
-    assert why in ended.payload["reason"]
-
-
-def test_bytes_that_come_one_by_one_are_few_events(as_user: Sigwrap) -> None:
-    """More events than fit into memory would have everything denied."""
-    line = prepared(as_user, "#!/bin/sh\necho ready\nexec cat >/dev/null\n")
-    count, header = 40_000, struct.Struct(">BI")
-    run = as_user.start(*line, "sh", "-c", "./tool; exit 0", stdin=subprocess.PIPE)
-    _, stub = ready(as_user, run)
-    with _socket_of(stub) as end:
-        os.kill(stub, signal.SIGSTOP)
-        end.setblocking(True)
-        sends = Thread(target=end.sendall, args=(frame(Kind.STDIN, b"x") * count,))
-        sends.start()
-        data, passed_on = b"", 0
-        while passed_on < count:
-            data += end.recv(1 << 16)
-            while len(data) >= header.size:
-                kind, length = header.unpack_from(data)
-                if len(data) < header.size + length:
-                    break
-                words, data = data[header.size : header.size + length], data[header.size + length :]
-                if kind == Kind.STDIN:  # how many bytes of it the command has taken
-                    (passed_on,) = struct.unpack(">Q", words)
-        sends.join()
-    os.kill(stub, signal.SIGKILL)
+    with _socket_of(stub) as end, suppress(BlockingIOError):
+        end.setblocking(False)
+        while True:
+            end.send(b"X" + bytes(12))
+    run.say(b"word\n")
+    assert said.rest() == b"word\n5\n"
     assert run.wait(PATIENCE_S) == 0
-    events = [each.payload for each in as_user.sealed_events("io_recorded")]
-    sizes = [each["size"] for each in events if each["stream"] == "stdin"]
-    assert sum(sizes) == count
-    assert len(sizes) < count / 10
+    (ended,) = as_user.sealed_events("recording_ended")
+    assert ended.payload["reason"] == "the command ended"
 
 
 def test_the_pass_is_the_stubs_childs_alone(as_user: Sigwrap, programs: Path) -> None:
@@ -218,33 +206,26 @@ def test_a_killed_supervisor_leaves_neither_stub_nor_command(as_user: Sigwrap) -
 
 # What holds a value of sigwrap's own environment takes nothing along that gives it away.
 
-IN_PLACE = """
+WITHOUT_SECRET = """
   - {name: in-place, commands: [tool], decision: redirect,
-     redirect_to: {command: %s/real-tool, env: {TOKEN: "%s"}}}
+     redirect_to: {command: %s/real-tool, env: {TOKEN: open}}}
 """
 LIMITS = "#!/bin/sh\necho ${#TOKEN}; grep core /proc/self/limits | tr -s ' '\n"
 NO_CORE = f"{len(TOKEN)}\nMax core file size 1 1 bytes \n".encode()
-
-
-SECRET, PUBLIC = "${SIGWRAP_HOST:THE_TOKEN}", "open"
-
-
-def _in_place(subject: Sigwrap, value: str) -> tuple[str, ...]:
-    return ("-p", policy(subject.folder, IN_PLACE % (subject.folder, value)), "--")
 
 
 def _filtered(programs: Path, *words: str) -> tuple[str, ...]:
     return (*PYTHON, str(programs / "puts_a_filter.py"), *words)
 
 
-@pytest.mark.parametrize("via", ["stub", "exec"])
+@pytest.mark.parametrize("behind", ["stub", "no stub"])
 def test_it_leaves_no_core_and_has_no_filter_of_the_callers(
-    as_user: Sigwrap, programs: Path, via: str
+    as_user: Sigwrap, programs: Path, behind: str
 ) -> None:
     """No core even to a program that takes cores: 0 would be no limit for that."""
     line = prepared(as_user, LIMITS)
-    if via == "exec":
-        line = _in_place(as_user, SECRET)
+    if behind == "no stub":
+        line = not_recorded(as_user)
     script = 'ulimit -c unlimited; ./tool; exec "$@"'
     puts = _filtered(programs, "sh", "-c", "./tool; echo $?")
     done = as_user.run(*line, "sh", "-c", script, "sh", *puts)
@@ -262,12 +243,12 @@ def test_no_filter_comes_while_the_exec_is_prepared(as_user: Sigwrap, programs: 
     assert set(done.stdout.splitlines(keepends=True)) <= {natively}
 
 
-@pytest.mark.parametrize("via", ["stub", "exec"])
-def test_no_tool_in_a_namespace_of_the_sessions_gets_it(as_user: Sigwrap, via: str) -> None:
+@pytest.mark.parametrize("behind", ["stub", "no stub"])
+def test_no_tool_in_a_namespace_of_the_sessions_gets_it(as_user: Sigwrap, behind: str) -> None:
     """A server of the session has every address there."""
     line = prepared(as_user, "#!/bin/sh\necho ${#TOKEN}\n")
-    if via == "exec":
-        line = _in_place(as_user, SECRET)
+    if behind == "no stub":
+        line = not_recorded(as_user)
     apart = ["unshare", "-Urn", "./tool"]
     if as_user.native("unshare", "-Urn", "true").returncode != 0:
         pytest.skip("needs network namespaces")
@@ -282,5 +263,6 @@ def test_without_a_secret_limit_and_filter_are_the_callers(
 ) -> None:
     prepared(as_user, LIMITS)
     puts = _filtered(programs, "sh", "-c", "ulimit -c unlimited; ./tool")
-    done = as_user.run(*_in_place(as_user, PUBLIC), *puts)
+    line = ("-p", policy(as_user.folder, WITHOUT_SECRET % as_user.folder), "--")
+    done = as_user.run(*line, *puts)
     assert done.stdout == b"4\nMax core file size unlimited unlimited bytes \n"

@@ -21,6 +21,7 @@ import os
 procfs.hold()
 {before}
 own_code.read_what_is_used_later()
+own_code.read_patterns_engine()
 print("re2" in sys.modules, "re" in sys.modules)
 own_code.import_nothing_more()
 here = os.getcwd()

@@ -8,14 +8,14 @@ import struct
 import pytest
 
 from sigwrap.calls import AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, SOCK_STREAM
-from sigwrap.network.request import Kind, concrete, endpoint
+from sigwrap.network.call import SocketKind, concrete, endpoint
 from sigwrap.policy.judge.network import Direction, Protocol
 
 AF_UNSPEC = 0
-TCP = Kind(AF_INET, SOCK_STREAM, socket.IPPROTO_TCP)
-TCP6 = Kind(AF_INET6, SOCK_STREAM, socket.IPPROTO_TCP)
-UDP = Kind(AF_INET, SOCK_DGRAM, socket.IPPROTO_UDP)
-UNIX = Kind(AF_UNIX, SOCK_STREAM, 0)
+TCP = SocketKind(AF_INET, SOCK_STREAM, socket.IPPROTO_TCP)
+TCP6 = SocketKind(AF_INET6, SOCK_STREAM, socket.IPPROTO_TCP)
+UDP = SocketKind(AF_INET, SOCK_DGRAM, socket.IPPROTO_UDP)
+UNIX = SocketKind(AF_UNIX, SOCK_STREAM, 0)
 
 
 def inet(text: str = "192.0.2.1", port: int = 80, family: int = AF_INET) -> bytes:
@@ -61,7 +61,7 @@ def test_nobodys_address_is_that_which_the_kernel_takes_it_for() -> None:
         with socket.socket(family, SOCK_DGRAM) as one:
             one.connect((asked, 80))
             natively = make(one.getpeername()[0])
-        assert concrete(make(asked), Kind(family, SOCK_DGRAM, socket.IPPROTO_UDP)) == natively
+        assert concrete(make(asked), SocketKind(family, SOCK_DGRAM, socket.IPPROTO_UDP)) == natively
 
 
 def test_other_addresses_stay_as_they_are() -> None:
@@ -75,7 +75,7 @@ def test_a_server_at_any_address_is_at_all_of_them() -> None:
 
 def test_without_a_family_a_datagram_is_sent_and_a_connection_undone() -> None:
     address = inet(family=AF_UNSPEC)
-    for kind in (UDP, Kind(AF_INET6, SOCK_DGRAM, socket.IPPROTO_UDP)):
+    for kind in (UDP, SocketKind(AF_INET6, SOCK_DGRAM, socket.IPPROTO_UDP)):
         assert str(endpoint(address, kind, Direction.CONNECT, sends=True)) == "192.0.2.1:80"
         assert endpoint(address, kind, Direction.CONNECT) is None
     assert endpoint(address, TCP, Direction.CONNECT, sends=True) is None
@@ -95,11 +95,11 @@ def test_without_a_family_a_datagram_is_sent_and_a_connection_undone() -> None:
         (unix(b"/x" + bytes(107)), UNIX),
     ],
 )
-def test_it_stands_for_nobody(address: bytes, kind: Kind) -> None:
+def test_it_stands_for_nobody(address: bytes, kind: SocketKind) -> None:
     assert endpoint(address, kind, Direction.CONNECT) is None
 
 
 def test_transports() -> None:
-    assert Kind(AF_INET, SOCK_STREAM, 132).transport is Protocol.OTHER
-    assert Kind(AF_INET, SOCK_STREAM, 262).transport is Protocol.TCP
-    assert Kind(AF_INET, 3, 1).transport is Protocol.OTHER
+    assert SocketKind(AF_INET, SOCK_STREAM, 132).transport is Protocol.OTHER
+    assert SocketKind(AF_INET, SOCK_STREAM, 262).transport is Protocol.TCP
+    assert SocketKind(AF_INET, 3, 1).transport is Protocol.OTHER

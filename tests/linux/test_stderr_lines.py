@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import _thread
 import os
+import socket
+import subprocess
+import tty
+from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
 
 from sigwrap.kernel import terminals
-from sigwrap.kernel.terminals import OwnLines, write_in_time
+from sigwrap.kernel.file_state import note_first_devices
+from sigwrap.kernel.terminals import Line, OwnLines, prepare_to_write, write_in_time
 from tests.support.waiting import Pipe
 
 
@@ -60,3 +65,35 @@ def test_a_closed_reader_is_no_error() -> None:
     os.close(reading)
     write_in_time(writing, b"a line\n", 0.0)
     os.close(writing)
+
+
+def _line_on(fd: int) -> None:
+    with subprocess.Popen(["sleep", "60"], stderr=fd) as process:
+        line = Line(process.pid, "a line", off_terminals=", and why")
+        process.kill()
+    line.write()
+    line.close()
+
+
+def test_a_line_for_a_process_is_written_on_all_that_takes_it_at_once(tmp_path: Path) -> None:
+    note_first_devices()
+    prepare_to_write()
+    reading, writing = os.pipe()
+    one, other = socket.socketpair()
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    with one, other:
+        for fd in (writing, other.fileno(), file, slave):
+            _line_on(fd)
+        assert os.read(reading, 100) == one.recv(100) == b"a line, and why\n"
+        assert os.pread(file, 100, 0) == b"a line, and why\n"
+        assert os.read(master, 100) == b"a line\r\n"
+    os.set_blocking(writing, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4096))
+    os.set_blocking(writing, True)
+    _line_on(writing)  # it is full: nothing is written, and nothing waits
+    for fd in (reading, writing, file, master, slave):
+        os.close(fd)

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from sigwrap.kernel.peer import owner_of
+from sigwrap.watch.page.peers import owner_of
 
 
 @pytest.fixture

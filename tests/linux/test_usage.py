@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from sigwrap.control import usage
-from sigwrap.control.usage import ProcessUse, SessionCgroup
+from sigwrap.control.cgroups import SessionCgroup
+from sigwrap.control.usage import ProcessUse
 from sigwrap.kernel import limits, procfs
 from tests.support.waiting import await_that
 
@@ -96,7 +97,7 @@ def child() -> Iterator[int]:
 
 def test_groups_made_below_are_removed_too(above: Path, child: int) -> None:
     subject = SessionCgroup(SESSION)
-    subject.take(child, counts_time=True, memory_bytes=64 * MIB)
+    subject.take(child, 64 * MIB)
     own = above / f"sigwrap-{SESSION}"
     if not own.exists():
         pytest.skip("nothing is counted in these groups")
@@ -113,7 +114,7 @@ def test_where_none_can_be_made_it_goes_without(
 ) -> None:
     monkeypatch.setattr(limits, "own_folders", lambda: {"": str(tmp_path / "none"), "memory": "/"})
     subject = SessionCgroup(SESSION)
-    subject.take(child, counts_time=True, memory_bytes=MIB)
+    subject.take(child, MIB)
     assert (subject.counts_time, subject.counts_memory) == (False, False)
     assert (subject.time_ms(), subject.memory_bytes()) == (0, 0)
     assert not subject.ran_out_of_memory()

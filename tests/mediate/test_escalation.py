@@ -31,7 +31,7 @@ from sigwrap.session.effects import (
     VerifyThenContinue,
 )
 from sigwrap.session.lineage import Process
-from sigwrap.signal.facts import Group, How, SignalFacts
+from sigwrap.signal.facts import CallKind, Group, SignalFacts
 from sigwrap.signal.judge import SignalMediator
 from tests.mediate.transcript import OURS, engine, facts, nobody_handles
 
@@ -105,7 +105,7 @@ def test_whatever_the_rule_decides_it_escalates_once_and_other_rules_dont() -> N
 
 
 def _signal(number: int, aim: Any) -> list[Escalation]:
-    sent = SignalFacts(BASH, "kill", number, How.NUMBER, aim, 4711, (), nobody_handles)
+    sent = SignalFacts(BASH, "kill", number, CallKind.NUMBER, aim, 4711, (), nobody_handles)
     return _escalations(_effects(SignalMediator(engine(RULES), domain=False).mediate(), Look=sent))
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 
-from sigwrap.files.judge import Change, FileAim, FileFacts, FileMediator, Touched, Unseen
+from sigwrap.files.audit import _FileCall, _touched
+from sigwrap.files.judge import FileAim, FileFacts, FileMediator, Touched, Unseen
+from sigwrap.policy.judge.request import Operation
 from sigwrap.session.effects import Continue, Logged, Unrecorded, would_fail
 from sigwrap.session.lineage import Process
 from tests.mediate.transcript import Transcript, engine, play_from
 
+CREATE, DELETE, WRITE = Operation.CREATE, Operation.DELETE, Operation.WRITE
 RULES = """
 file_rules:
   - {name: quiet, paths: [/w/quiet], operations: [write, create, delete], decision: allow}
@@ -25,19 +28,20 @@ def asks(aim: FileAim, syscall: str = "openat") -> Transcript:
 
 
 def written(path: str) -> Touched:
-    return Touched(Change.WRITE, path)
+    return Touched("write", ((WRITE, path),), path)
 
 
 def made(path: str, to: str = "", *, is_written: bool = False) -> Touched:
-    return Touched(Change.CREATE, path, to, is_written=is_written)
+    asks = ((CREATE, to or path), (WRITE, path))
+    return Touched("create", asks if is_written else asks[:1], path, to)
 
 
 def deleted(path: str) -> Touched:
-    return Touched(Change.DELETE, path)
+    return Touched("delete", ((DELETE, path),), path)
 
 
-def renamed(path: str, to: str, *, is_exchange: bool = False) -> Touched:
-    return Touched(Change.RENAME, path, to, is_exchange=is_exchange)
+def renamed(path: str, to: str) -> Touched:
+    return Touched("rename", ((DELETE, path), (CREATE, to)), path, to)
 
 
 def test_the_first_rule_that_names_what_is_done_decides() -> None:
@@ -50,8 +54,6 @@ def test_the_first_rule_that_names_what_is_done_decides() -> None:
         (renamed("/w/a", "/elsewhere/b"), "deleted"),
         (renamed("/elsewhere/a", "/w/b"), "made"),
         (renamed("/elsewhere/a", "/w/quiet/b"), None),
-        (renamed("/elsewhere/a", "/w/b", is_exchange=True), "made"),
-        (renamed("/w/quiet/a", "/elsewhere/b", is_exchange=True), None),
         (written("/w/a"), None),
         (written("/w/quiet/a.log"), None),
         (made("/w/a", "/elsewhere/b"), None),
@@ -62,11 +64,20 @@ def test_the_first_rule_that_names_what_is_done_decides() -> None:
         if rule is None:
             transcript.goes_on(Unrecorded.NO_RULE)
             continue
-        key = (TAR, aim.change.value, aim.path, aim.to, rule)
+        key = (TAR, aim.operation, aim.path, aim.to, rule)
         transcript.counts("file_audited", key, 1.0, rule_name=rule, path=aim.path, verified=False)
         assert transcript.payload.get("to", "") == aim.to
-        assert transcript.payload["operation"] == aim.change.value
+        assert transcript.payload["operation"] == aim.operation
         transcript.goes_on()
+
+
+def test_an_exchange_deletes_and_makes_both_files() -> None:
+    call = _FileCall("renameat2", ())
+    (asks,) = {
+        _touched(call, (0, 0, 0, 0, flags), [("/a", True), ("/b", True)]).asks for flags in (2, 3)
+    }
+    assert asks == ((DELETE, "/a"), (CREATE, "/b"), (DELETE, "/b"), (CREATE, "/a"))
+    assert _touched(call, (0,) * 5, [("/a", True), ("/b", True)]).asks == asks[:2]
 
 
 def test_what_can_not_be_recorded_is_not_done() -> None:

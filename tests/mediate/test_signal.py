@@ -44,8 +44,8 @@ from sigwrap.signal.facts import (
     UNREAD,
     UNRESOLVED,
     Aim,
+    CallKind,
     Group,
-    How,
     Refused,
     SignalFacts,
 )
@@ -91,12 +91,12 @@ def sends(
     number: int,
     aim: Aim,
     *,
-    how: How = How.NUMBER,
+    kind: CallKind = CallKind.NUMBER,
     syscall: str = "kill",
     stub_may_signal: tuple[int, ...] = (),
     handles: Callable[[int, int], bool] = nobody_handles,
 ) -> Transcript:
-    facts = SignalFacts(BASH, syscall, number, how, aim, 4711, stub_may_signal, handles)
+    facts = SignalFacts(BASH, syscall, number, kind, aim, 4711, stub_may_signal, handles)
     return play_from(SignalMediator(ENGINE, domain=False), facts)
 
 
@@ -165,37 +165,43 @@ def test_a_stub_signals_its_command_and_nobody_else() -> None:
         "signal_sent", rule_name="builtin:stub"
     ).goes_on()
     sends(TERM, SIBLING, stub_may_signal=(40, 61)).records("signal_blocked")
-    sends(TERM, SIBLING, how=How.PIDFD, stub_may_signal=(40, 60)).records("signal_blocked")
+    sends(TERM, SIBLING, kind=CallKind.PIDFD, stub_may_signal=(40, 60)).records("signal_blocked")
 
 
 # By what the target is named
 
 
-@pytest.mark.parametrize("how", [How.NUMBER, How.ITSELF, How.OWNER, How.CHANGE])
-def test_what_is_named_by_a_register_goes_on_in_the_kernel(how: How) -> None:
-    sends(TERM, DESCENDANT, how=how).records("signal_sent").goes_on()
+@pytest.mark.parametrize(
+    "kind", [CallKind.NUMBER, CallKind.ITSELF, CallKind.OWNER, CallKind.CHANGE]
+)
+def test_what_is_named_by_a_register_goes_on_in_the_kernel(kind: CallKind) -> None:
+    sends(TERM, DESCENDANT, kind=kind).records("signal_sent").goes_on()
 
 
 def test_what_lies_in_memory_or_is_named_by_a_pidfd_is_done_by_the_supervisor() -> None:
-    sends(TERM, DESCENDANT, how=How.PIDFD).records("signal_sent").yields(
+    sends(TERM, DESCENDANT, kind=CallKind.PIDFD).records("signal_sent").yields(
         Send(DESCENDANT, TERM), reply=0
     ).succeeds()
-    sends(KILL, DESCENDANT, how=How.OWNER_IN_MEMORY).records("signal_sent").yields(
+    sends(KILL, DESCENDANT, kind=CallKind.OWNER_IN_MEMORY).records("signal_sent").yields(
         SetOwner(DESCENDANT), reply=0
     ).succeeds()
-    sends(KILL, DESCENDANT, how=How.OWNER_IN_MEMORY).records("signal_sent").yields(
+    sends(KILL, DESCENDANT, kind=CallKind.OWNER_IN_MEMORY).records("signal_sent").yields(
         SetOwner(DESCENDANT), reply=errno.EBADF
     ).fails(errno.EBADF)
 
 
-@pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY, How.TRACE, How.CHANGE])
-def test_what_sends_nothing_is_denied_where_a_signal_would_be_redirected(how: How) -> None:
-    sends(KILL, CHILD, how=how).is_blocked("sigwrap: denied: ", decision="deny")
+@pytest.mark.parametrize(
+    "kind", [CallKind.OWNER, CallKind.OWNER_IN_MEMORY, CallKind.TRACE, CallKind.CHANGE]
+)
+def test_what_sends_nothing_is_denied_where_a_signal_would_be_redirected(kind: CallKind) -> None:
+    sends(KILL, CHILD, kind=kind).is_blocked("sigwrap: denied: ", decision="deny")
 
 
 def test_tracing_is_judged_as_a_sigkill_inside_and_denied_outside() -> None:
-    sends(KILL, DESCENDANT, how=How.TRACE).records("signal_sent").goes_on()
-    sends(KILL, OUTSIDE, how=How.TRACE).is_blocked("sigwrap: denied: ", rule_name="builtin:ptrace")
+    sends(KILL, DESCENDANT, kind=CallKind.TRACE).records("signal_sent").goes_on()
+    sends(KILL, OUTSIDE, kind=CallKind.TRACE).is_blocked(
+        "sigwrap: denied: ", rule_name="builtin:ptrace"
+    )
 
 
 # Without a target to judge
@@ -249,8 +255,8 @@ def test_a_process_that_signals_itself_is_counted() -> None:
 # A group
 
 
-def group(number: int, *members: SignalTarget, how: How = How.NUMBER) -> Transcript:
-    return sends(number, Group(members), how=how)
+def group(number: int, *members: SignalTarget, kind: CallKind = CallKind.NUMBER) -> Transcript:
+    return sends(number, Group(members), kind=kind)
 
 
 def test_a_group_that_may_all_be_reached_is_the_kernels() -> None:
@@ -311,7 +317,7 @@ def test_a_member_is_absorbed_or_redirected_by_itself() -> None:
     group(TERM, OURSELVES, CHILD).records("signal_blocked").records("signal_sent").yields(
         Send(CHILD, TERM), reply=0
     ).succeeds()
-    group(TERM, DESCENDANT, how=How.PIDFD).records("signal_sent").yields(
+    group(TERM, DESCENDANT, kind=CallKind.PIDFD).records("signal_sent").yields(
         Send(DESCENDANT, TERM), reply=0
     ).succeeds()
 
@@ -319,7 +325,7 @@ def test_a_member_is_absorbed_or_redirected_by_itself() -> None:
 def test_an_unlogged_group_has_no_events_but_those_of_others() -> None:
     group(signal.SIGWINCH, CHILD, DESCENDANT).goes_on(Unrecorded.RULE_IS_UNLOGGED)
     quiet = Send(CHILD, signal.SIGWINCH, Unrecorded.RULE_IS_UNLOGGED)
-    group(signal.SIGWINCH, CHILD, how=How.PIDFD).yields(quiet, reply=0).succeeds(
+    group(signal.SIGWINCH, CHILD, kind=CallKind.PIDFD).yields(quiet, reply=0).succeeds(
         Unrecorded.RULE_IS_UNLOGGED
     )
     transcript = group(signal.SIGWINCH, CHILD, OUTSIDE).records("signal_blocked", target_pid=70)
@@ -328,15 +334,15 @@ def test_an_unlogged_group_has_no_events_but_those_of_others() -> None:
     transcript.yields(quiet, reply=0).succeeds()
 
 
-@pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY])
-def test_a_group_owns_a_descriptor_only_if_all_may_be_reached(how: How) -> None:
-    group(TERM, DESCENDANT, CHILD, how=how).records("signal_sent").records("signal_sent").yields(
+@pytest.mark.parametrize("kind", [CallKind.OWNER, CallKind.OWNER_IN_MEMORY])
+def test_a_group_owns_a_descriptor_only_if_all_may_be_reached(kind: CallKind) -> None:
+    group(TERM, DESCENDANT, CHILD, kind=kind).records("signal_sent").records("signal_sent").yields(
         SetOwner(DESCENDANT), reply=0
     ).succeeds()
-    group(TERM, DESCENDANT, CHILD, how=how).records("signal_sent").records("signal_sent").yields(
+    group(TERM, DESCENDANT, CHILD, kind=kind).records("signal_sent").records("signal_sent").yields(
         SetOwner(DESCENDANT), reply=errno.EINVAL
     ).fails(errno.EINVAL)
-    group(TERM, DESCENDANT, SIBLING, how=how).records(
+    group(TERM, DESCENDANT, SIBLING, kind=kind).records(
         "signal_blocked", decision="deny", rule_name="inside"
     ).is_blocked("not them", rule_name="siblings-no")
 
@@ -376,12 +382,12 @@ def test_an_approved_signal_is_sent_by_the_supervisor_and_another_denied() -> No
     )
 
 
-@pytest.mark.parametrize("how", [How.OWNER, How.TRACE, How.CHANGE])
-def test_what_sends_nothing_goes_on_if_its_target_is_still_the_same(how: How) -> None:
-    asked = sends(USR2, CHILD, how=how)
+@pytest.mark.parametrize("kind", [CallKind.OWNER, CallKind.TRACE, CallKind.CHANGE])
+def test_what_sends_nothing_goes_on_if_its_target_is_still_the_same(kind: CallKind) -> None:
+    asked = sends(USR2, CHILD, kind=kind)
     asked.next(YES)
     asked.yields(LookAgain(CHILD), reply=True).records("signal_approved").goes_on()
-    asked = sends(USR2, CHILD, how=how)
+    asked = sends(USR2, CHILD, kind=kind)
     asked.next(YES)
     asked.yields(LookAgain(CHILD), reply=False).fails(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
 
@@ -411,7 +417,7 @@ def asked_about(facts: SignalFacts) -> Question:
     return asked.question
 
 
-SIGNAL = SignalFacts(BASH, "kill", USR2, How.NUMBER, CHILD, 1, (), nobody_handles)
+SIGNAL = SignalFacts(BASH, "kill", USR2, CallKind.NUMBER, CHILD, 1, (), nobody_handles)
 
 
 @pytest.mark.parametrize(
@@ -424,8 +430,8 @@ SIGNAL = SignalFacts(BASH, "kill", USR2, How.NUMBER, CHILD, 1, (), nobody_handle
         SIGNAL._replace(aim=Group((CHILD, DESCENDANT))),
         SIGNAL._replace(aim=Group((CHILD, OUTSIDE))),
         SIGNAL._replace(aim=OUTSIDE),
-        SIGNAL._replace(syscall="prlimit64", how=How.CHANGE),
-        SIGNAL._replace(syscall="ptrace", how=How.TRACE),
+        SIGNAL._replace(syscall="prlimit64", kind=CallKind.CHANGE),
+        SIGNAL._replace(syscall="ptrace", kind=CallKind.TRACE),
     ],
 )
 def test_always_is_for_the_same_signal_to_the_same_processes_alone(other: SignalFacts) -> None:
@@ -442,13 +448,13 @@ def test_who_is_outside_is_said_and_said_first() -> None:
     assert asked_about(SIGNAL._replace(aim=everybody)).what == (
         "SIGUSR2 to 70 (postgres), outside this session; 50 (sleep); 51 ('a); 1 (b')"
     )
-    limits = SIGNAL._replace(syscall="prlimit64", how=How.CHANGE, aim=OUTSIDE)
+    limits = SIGNAL._replace(syscall="prlimit64", kind=CallKind.CHANGE, aim=OUTSIDE)
     assert asked_about(limits).what == ("prlimit64 aimed at 70 (postgres), outside this session")
 
 
 @pytest.mark.parametrize("answer", [YES, NO])
 def test_a_group_becomes_an_owner_if_somebody_says_yes(answer: Answer) -> None:
-    transcript = group(USR2, CHILD, how=How.OWNER)
+    transcript = group(USR2, CHILD, kind=CallKind.OWNER)
     transcript.next(answer)
     if answer.granted:
         transcript.records("signal_approved").yields(SetOwner(CHILD), reply=0)
@@ -479,7 +485,7 @@ def test_whether_a_target_handles_it_is_asked_anew_and_only_where_a_rule_asks() 
     mediator = SignalMediator(HANDLED, domain=False)
 
     def sends_to(target: SignalTarget) -> Transcript:
-        facts = SignalFacts(BASH, "kill", USR1, How.NUMBER, target, 1, (), handles)
+        facts = SignalFacts(BASH, "kill", USR1, CallKind.NUMBER, target, 1, (), handles)
         return play_from(mediator, facts)
 
     for target in (ITSELF, CHILD, CHILD):
@@ -495,14 +501,14 @@ def test_whether_a_target_handles_it_is_asked_anew_and_only_where_a_rule_asks() 
 OPEN = engine("signal_rules:\n  - {name: all, signals: ['@all'], decision: allow}\n")
 
 
-def beyond(aim: Aim, *, how: How = How.NUMBER) -> Transcript:
-    facts = SignalFacts(BASH, "kill", TERM, how, aim, 4711, (), nobody_handles)
+def beyond(aim: Aim, *, kind: CallKind = CallKind.NUMBER) -> Transcript:
+    facts = SignalFacts(BASH, "kill", TERM, kind, aim, 4711, (), nobody_handles)
     return play_from(SignalMediator(OPEN, domain=True), facts)
 
 
-@pytest.mark.parametrize("how", [How.NUMBER, How.PIDFD])
-def test_what_the_kernel_would_keep_inside_is_sent_from_outside(how: How) -> None:
-    transcript = beyond(OUTSIDE, how=how).records("signal_sent")
+@pytest.mark.parametrize("kind", [CallKind.NUMBER, CallKind.PIDFD])
+def test_what_the_kernel_would_keep_inside_is_sent_from_outside(kind: CallKind) -> None:
+    transcript = beyond(OUTSIDE, kind=kind).records("signal_sent")
     transcript.yields(Send(OUTSIDE, TERM), reply=0).succeeds()
 
 
@@ -510,7 +516,7 @@ def test_inside_of_the_wall_the_kernel_does_it() -> None:
     beyond(CHILD).records("signal_sent").yields(ContinueToChildren()).ends()
     group = beyond(Group((CHILD, ITSELF))).records("signal_sent").records("signal_sent")
     group.yields(ContinueToChildren()).ends()
-    beyond(OUTSIDE, how=How.CHANGE).records("signal_sent").goes_on()
+    beyond(OUTSIDE, kind=CallKind.CHANGE).records("signal_sent").goes_on()
     beyond(Succeed(Unrecorded.ONLY_ASKS)).succeeds(Unrecorded.ONLY_ASKS)
     beyond(would_fail(errno.EPERM)).fails(errno.EPERM, Unrecorded.NOTHING_HAPPENS)
 
@@ -518,16 +524,16 @@ def test_inside_of_the_wall_the_kernel_does_it() -> None:
 @pytest.mark.parametrize("number", sorted(ALL))
 def test_a_signal_to_a_child_may_end_it_unless_it_does_nothing(number: int) -> None:
     """Its parent gets SIGCHLD then, which must not break off the next call."""
-    facts = SignalFacts(BASH, "kill", number, How.NUMBER, CHILD, 4711, (), nobody_handles)
+    facts = SignalFacts(BASH, "kill", number, CallKind.NUMBER, CHILD, 4711, (), nobody_handles)
     transcript = play_from(SignalMediator(OPEN, domain=True), facts).records("signal_sent")
     does_nothing = number in (signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH)
     transcript.yields(Continue() if does_nothing else ContinueToChildren()).ends()
 
 
-@pytest.mark.parametrize("how", [How.OWNER, How.OWNER_IN_MEMORY])
-def test_somebody_outside_comes_to_own_a_descriptor_by_us(how: How) -> None:
+@pytest.mark.parametrize("kind", [CallKind.OWNER, CallKind.OWNER_IN_MEMORY])
+def test_somebody_outside_comes_to_own_a_descriptor_by_us(kind: CallKind) -> None:
     """The kernel remembers the wall of whoever set it."""
-    transcript = beyond(OUTSIDE, how=how).records("signal_sent")
+    transcript = beyond(OUTSIDE, kind=kind).records("signal_sent")
     transcript.yields(SetOwner(OUTSIDE), reply=0).succeeds()
 
 
@@ -544,15 +550,15 @@ defaults: {command: deny, signal: allow}
 INSIDE, NOTHING = Unrecorded.STAYS_INSIDE, Unrecorded.NOTHING_HAPPENS
 
 
-def calls(syscall: str, how: How, number: int, aim: Aim) -> Transcript:
+def calls(syscall: str, kind: CallKind, number: int, aim: Aim) -> Transcript:
     mediator = SignalMediator(OF_CALLS, domain=False)
-    facts = SignalFacts(BASH, syscall, number, how, aim, 1, (), nobody_handles)
+    facts = SignalFacts(BASH, syscall, number, kind, aim, 1, (), nobody_handles)
     return play_from(mediator, facts)
 
 
 def slows(*targets: SignalTarget) -> Transcript:
     aim = targets[0] if len(targets) == 1 else Group(targets)
-    return calls("setpriority", How.CHANGE, STOP, aim)
+    return calls("setpriority", CallKind.CHANGE, STOP, aim)
 
 
 # What a process gets of the machine
@@ -560,11 +566,11 @@ def slows(*targets: SignalTarget) -> Transcript:
 
 def test_of_another_or_of_everybody_it_is_judged_as_a_signal() -> None:
     slows(ITSELF).goes_on(INSIDE)
-    calls("process_vm_readv", How.TRACE, KILL, ITSELF).goes_on(INSIDE)
+    calls("process_vm_readv", CallKind.TRACE, KILL, ITSELF).goes_on(INSIDE)
     slows(CHILD).records("signal_sent", signal_name="SIGSTOP", rule_name="inside").goes_on()
     slows(SIBLING).is_blocked("not them")
     slows(OURSELVES).is_blocked("sigwrap: denied: ", rule_name="builtin:sigwrap")
-    calls("setpriority", How.CHANGE, STOP, Refused(EVERYBODY)).is_blocked(
+    calls("setpriority", CallKind.CHANGE, STOP, Refused(EVERYBODY)).is_blocked(
         "sigwrap: denied: ", rule_name="builtin:everybody"
     )
 
@@ -579,7 +585,7 @@ def test_of_a_group_it_is_all_or_none() -> None:
 
 @pytest.mark.parametrize("answer", [YES, NO])
 def test_of_a_group_that_is_asked_about_too(answer: Answer) -> None:
-    asked = calls("setpriority", How.CHANGE, USR2, Group((CHILD,)))
+    asked = calls("setpriority", CallKind.CHANGE, USR2, Group((CHILD,)))
     assert isinstance(asked.next(answer), Ask)
     if answer.granted:
         asked.records("signal_approved").goes_on()
@@ -595,10 +601,10 @@ def changes(
     aim: Aim = PARENT,
     *,
     may: bool = True,
-    how: How = How.CHANGE,
+    kind: CallKind = CallKind.CHANGE,
     rules: Engine = ENGINE,
 ) -> Transcript:
-    facts = SignalFacts(BASH, syscall, INT, how, aim, 1, (), nobody_handles, may)
+    facts = SignalFacts(BASH, syscall, INT, kind, aim, 1, (), nobody_handles, may)
     return play_from(SignalMediator(rules, domain=True), facts)
 
 
@@ -640,22 +646,24 @@ def counted(target: SignalTarget, syscall: str) -> tuple[object, ...]:
 
 def test_reading_memory_is_judged_as_tracing_and_counted() -> None:
     key = counted(CHILD, "process_vm_readv")
-    calls("process_vm_readv", How.TRACE, KILL, CHILD).counts("signal_sent", key, 1.0).goes_on()
+    calls("process_vm_readv", CallKind.TRACE, KILL, CHILD).counts("signal_sent", key, 1.0).goes_on()
     for target, rule in ((OUTSIDE, "builtin:ptrace"), (OURSELVES, "builtin:sigwrap")):
-        tried = calls("process_vm_readv", How.TRACE, KILL, target)
+        tried = calls("process_vm_readv", CallKind.TRACE, KILL, target)
         tried.is_blocked("sigwrap: denied: ", rule_name=rule)
 
 
 def test_what_gives_a_descriptor_is_not_absorbed() -> None:
     """0 would look like one."""
-    calls("perf_event_open", How.TRACE, HUP, CHILD).is_blocked("sigwrap: denied: ", decision="deny")
+    calls("perf_event_open", CallKind.TRACE, HUP, CHILD).is_blocked(
+        "sigwrap: denied: ", decision="deny"
+    )
 
 
 # A descriptor that signals
 
 
 def has_signalled(aim: Aim) -> Transcript:
-    return calls("fcntl", How.ASYNC, KILL, aim)
+    return calls("fcntl", CallKind.ASYNC, KILL, aim)
 
 
 def test_what_would_be_signalled_is_judged_and_else_free() -> None:
@@ -672,7 +680,7 @@ def test_what_would_be_signalled_is_judged_and_else_free() -> None:
     has_signalled(SetAsync(None, INSIDE)).yields(SetAsync(None, INSIDE), reply=errno.EBADF).fails(
         errno.EBADF, NOTHING
     )
-    by = ("fcntl", How.SIGNAL_OF_OWNER)
+    by = ("fcntl", CallKind.SIGNAL_OF_OWNER)
     calls(*by, KILL, SIBLING).is_blocked("not them")
     calls(*by, KILL, ITSELF).yields(SetAsync(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
     calls(*by, KILL, OUTSIDE).records("signal_sent", target_pid=70).yields(
@@ -684,31 +692,31 @@ def test_what_would_be_signalled_is_judged_and_else_free() -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "rule"),
+    ("kind", "rule"),
     [
-        (How.JOIN, NOT_OWN_GROUP),
-        (How.FOREGROUND, NOT_OWN_GROUP),
-        (How.TERMINAL, NOT_OWN_TERMINAL),
-        (How.TRACED_BY_PARENT, PROTECTS_SIGWRAP),
+        (CallKind.JOIN, NOT_OWN_GROUP),
+        (CallKind.FOREGROUND, NOT_OWN_GROUP),
+        (CallKind.TERMINAL, NOT_OWN_TERMINAL),
+        (CallKind.TRACED_BY_PARENT, PROTECTS_SIGWRAP),
     ],
 )
-def test_what_is_not_the_sessions_own_is_denied(how: How, rule: Decision) -> None:
-    calls("any", how, TTIN, Refused(rule)).is_blocked("sigwrap: denied: ", rule_name=rule.rule)
-    calls("any", how, TTIN, OWN).goes_on(INSIDE)
+def test_what_is_not_the_sessions_own_is_denied(kind: CallKind, rule: Decision) -> None:
+    calls("any", kind, TTIN, Refused(rule)).is_blocked("sigwrap: denied: ", rule_name=rule.rule)
+    calls("any", kind, TTIN, OWN).goes_on(INSIDE)
 
 
 def test_the_supervisor_gives_a_group_the_terminal() -> None:
-    calls("ioctl", How.FOREGROUND, TTIN, SetForeground(50, INSIDE)).yields(
+    calls("ioctl", CallKind.FOREGROUND, TTIN, SetForeground(50, INSIDE)).yields(
         SetForeground(50, INSIDE), reply=0
     ).succeeds(INSIDE)
-    calls("ioctl", How.FOREGROUND, TTIN, SetForeground(50, INSIDE)).yields(
+    calls("ioctl", CallKind.FOREGROUND, TTIN, SetForeground(50, INSIDE)).yields(
         SetForeground(50, INSIDE), reply=errno.ENOTTY
     ).fails(errno.ENOTTY, NOTHING)
 
 
 def test_a_tracer_waits_until_sigwrap_traces_its_target_no_more() -> None:
     facts = SignalFacts(
-        BASH, "ptrace", int(signal.SIGKILL), How.TRACE, CHILD, 1, (), nobody_handles
+        BASH, "ptrace", int(signal.SIGKILL), CallKind.TRACE, CHILD, 1, (), nobody_handles
     )
     steps = play(SignalMediator(OF_CALLS, domain=False).mediate()).yields(Look(), reply=facts)
     gone = facts._replace(aim=would_fail(errno.ESRCH))

@@ -10,7 +10,8 @@ import pytest
 from sigwrap.policy.judge.request import Action, Decision, TargetType, with_implied
 from sigwrap.session.effects import SignalTarget
 from sigwrap.session.lineage import Process
-from sigwrap.signal.facts import How, SignalFacts, event_payload, judge, noise
+from sigwrap.signal.facts import CallKind, SignalFacts, noise
+from sigwrap.signal.judge import event_payload, judge
 from tests.mediate.transcript import engine, nobody_handles
 
 
@@ -24,7 +25,9 @@ SENDER = Process(pid=1, start_time=1, parent=None, ppid=0, depth=1, comm="a")
 
 def facts(*kinds: TargetType, number: int = 15) -> tuple[SignalFacts, SignalTarget]:
     target = SignalTarget(2, 1, "b", with_implied(frozenset(kinds)))
-    return SignalFacts(SENDER, "kill", number, How.NUMBER, target, 1, (), nobody_handles), target
+    return SignalFacts(
+        SENDER, "kill", number, CallKind.NUMBER, target, 1, (), nobody_handles
+    ), target
 
 
 def test_a_number_that_is_no_signal_is_its_own_name() -> None:

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.control.usage import Look, ProcessUse
-from sigwrap.control.usage_limits import (
+from sigwrap.control.usage import (
     LATEST_FOR_MEMORY_S,
     LATEST_S,
     SOONEST_FOR_MEMORY_S,
     SOONEST_S,
     LimitNear,
     ProcessorTime,
+    ProcessUse,
     UsageLimits,
 )
 from sigwrap.session.run_end import KillDemanded, LimitReached
@@ -22,15 +22,11 @@ def used(pid: int, own_ms: int, *, by: int = SUPERVISOR, children: int = 0) -> P
     return ProcessUse(pid, 1000 + pid, by, own_ms, children, 0)
 
 
-def look(*processes: ProcessUse, reaped: int = 0, ended: tuple[int, ...] = ()) -> Look:
-    return Look(SUPERVISOR, reaped, processes, frozenset(ended))
-
-
-def total(*looks: Look) -> int:
-    """At the last of them, from an empty tree on."""
+def total(*looks: list[ProcessUse], reaped: int = 0) -> int:
+    """At the last of them, from an empty tree on. `reaped`: at the last."""
     subject = ProcessorTime()
-    subject.add(look())
-    return [subject.add(each) for each in looks][-1]
+    subject.add([], 0)
+    return [subject.add(each, reaped if each is looks[-1] else 0) for each in looks][-1]
 
 
 # Processor time
@@ -38,41 +34,37 @@ def total(*looks: Look) -> int:
 
 def test_what_was_used_before_the_first_look_is_not_the_command_s() -> None:
     subject = ProcessorTime()
-    assert subject.add(look(used(11, 40), reaped=300)) == 0
-    assert subject.add(look(used(11, 50), reaped=300)) == 10
+    assert subject.add([used(11, 40)], 300) == 0
+    assert subject.add([used(11, 50)], 300) == 10
 
 
-def test_a_child_that_nobody_waited_for_counts_as_it_was_last_seen() -> None:
-    """But for what the kernel's ticks round off."""
-    before = look(used(11, 0), used(12, 500, by=11))
-    assert total(before, look(used(11, 100), ended=(12,))) == 580
-    assert total(before, look(used(11, 100, children=500), ended=(12,))) == 600
-    assert total(before, look(used(11, 100, children=490), ended=(12,))) == 590
-    before = look(used(11, 0), used(12, 500, by=11))
-    assert total(before, look(used(11, 0), ended=(12,))) == 500
-    before = look(used(11, 0), used(12, 500, by=11), used(13, 0))
-    assert total(before, look(used(11, 100), used(13, 0, children=300), ended=(12,))) == 880
+def test_a_child_that_was_not_waited_for_counts_as_it_was_last_seen() -> None:
+    before = [used(11, 0), used(12, 500, by=11)]
+    assert total(before, [used(11, 100)]) == 600
+    assert total(before, [used(11, 100, children=500)]) == 600
+    assert total(before, [used(11, 100, children=520)]) == 620
     another = ProcessUse(12, 5555, 11, 10, 0, 0)
-    before = look(used(11, 0), used(12, 500, by=11))
-    assert total(before, look(used(11, 0, children=500), another)) == 510
+    assert total(before, [used(11, 0, children=500), another]) == 510
+    assert total(before, [another], [used(11, 0)]) == 510
 
 
-def test_an_orphan_is_in_the_times_of_what_adopted_it_and_else_kept_in_part() -> None:
-    before = look(used(11, 100), used(12, 50, by=11), used(13, 500, by=12))
-    assert total(before, look(used(11, 100, children=50), reaped=500, ended=(12, 13))) == 650
-    assert total(before, look(used(11, 100, children=550), ended=(12, 13))) == 650
-    # Their parent may have ignored SIGCHLD.
-    before = look(used(11, 100), used(12, 50, by=11), used(13, 500, by=12))
-    after = look(used(11, 100, children=50), ended=(12, 13))
-    assert 600 <= total(before, after) <= 650
+def test_a_child_that_no_look_has_seen_counts_once_it_was_waited_for() -> None:
+    assert total([used(11, 0)], [used(11, 10, children=300)]) == 310
+    assert total([used(11, 0)], [], reaped=310) == 310
 
 
-def test_who_could_not_be_read_is_never_counted_twice() -> None:
-    """It may have waited for the one that ended."""
-    before = look(used(11, 0), used(12, 100, by=11), used(13, 500, by=12))
-    between = look(used(11, 0), ended=(13,))
+def test_an_orphan_counts_once_wherever_it_was_adopted() -> None:
+    before = [used(11, 100), used(12, 50, by=11), used(13, 500, by=12)]
+    assert total(before, [used(11, 100, children=50)], reaped=500) == 650
+    assert total(before, [used(11, 100, children=550)]) == 650
+    assert total(before, [used(11, 100, children=50)]) == 650
+
+
+def test_a_process_that_waits_for_another_is_not_counted_twice() -> None:
+    before = [used(11, 0), used(12, 100, by=11), used(13, 500, by=12)]
+    between = [used(11, 0), used(12, 100, by=11)]
     assert total(before, between) == 600
-    assert total(before, between, look(used(11, 0), used(12, 100, by=11, children=500))) == 600
+    assert total(before, between, [used(11, 0), used(12, 100, by=11, children=500)]) == 600
 
 
 # What is passed

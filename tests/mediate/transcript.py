@@ -41,7 +41,7 @@ from sigwrap.session.effects import (
     VerifyThenContinue,
 )
 from sigwrap.session.lineage import Process, WouldFail
-from sigwrap.signal.facts import How, SignalFacts
+from sigwrap.signal.facts import CallKind, SignalFacts
 
 OURS = Location("/project", "root and folder", True)
 
@@ -187,7 +187,7 @@ def play_exec(
 def play_from(mediator: Looks, facts: object) -> Transcript:
     """From after the look; sigwrap itself traces no target."""
     transcript = play(mediator.mediate()).yields(Look(), reply=facts)
-    aim = facts.aim if isinstance(facts, SignalFacts) and facts.how is How.TRACE else None
+    aim = facts.aim if isinstance(facts, SignalFacts) and facts.kind is CallKind.TRACE else None
     if isinstance(aim, SignalTarget):
         transcript.yields(LetGo(aim.pid), reply=False)
     return transcript

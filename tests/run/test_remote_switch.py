@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from sigwrap.control import remote_switch as module
-from sigwrap.control.remote_poll import (
+from sigwrap.control.remote_switch import (
     LONGEST_BODY,
     Alive,
     Answer,
     File,
     Killed,
     Missed,
+    RemoteSwitch,
     Server,
     Web,
     poll_of,
@@ -26,7 +27,6 @@ from sigwrap.control.remote_poll import (
     read_answer,
     verifying_context,
 )
-from sigwrap.control.remote_switch import RemoteSwitch
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.kernel.peer import ListenerCheck
 from sigwrap.session.loop import Loop

@@ -52,7 +52,7 @@ def log(record: Recorder) -> SessionLog:
 
 def is_open(log: SessionLog) -> bool:
     try:
-        log._database.execute("SELECT 1")
+        log._database._connection.execute("SELECT 1")
     except sqlite3.ProgrammingError:
         return False
     return True
@@ -70,5 +70,5 @@ def seqs_of(log: SessionLog) -> list[int]:
 def leave_as_killed(log: SessionLog) -> None:
     """As SIGKILL does: the kernel closes what the writer had open."""
     os.close(log._journal.fd)
-    log._close_database()
+    log._database.close()
     log._folder.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.errors import SessionError
+from sigwrap.errors import SessionError, StoreError
 from sigwrap.log.catalog import list_sessions, open_session
 from sigwrap.log.writer import SessionLog
 
@@ -108,9 +108,9 @@ def test_a_file_is_told_by_a_slash_or_by_its_suffix_and_opened_whatever_its_name
     assert (session.id, session.path) == ("2026-bb2", "./renamed")
     with pytest.raises(SessionError, match="there are no sessions in nowhere"):
         open_session("nowhere", "renamed")
-    with pytest.raises(SessionError, match="there is no event log"):
+    with pytest.raises(StoreError, match="there is no event log"):
         open_session(store, "./missing.db")
-    with pytest.raises(SessionError, match=r"can't read \./.*: File name too long"):
+    with pytest.raises(StoreError, match=r"can't read \./.*: File name too long"):
         open_session(store, f"./{'x' * 300}.db")
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import SessionError, StoreError
-from sigwrap.log.catalog import list_sessions, open_session, stored_files
-from sigwrap.log.maintenance import recover
+from sigwrap.log.catalog import list_sessions, open_session, recover, stored_files
 from sigwrap.log.writer import SessionLog
 from sigwrap.report.check.verify import Outcome, Verification, verify_session
 from tests.support.waiting import PATIENCE_S

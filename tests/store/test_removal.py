@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import SessionError
-from sigwrap.log.catalog import SessionFile, StoredFile, list_sessions, stored_files
-from sigwrap.log.maintenance import RemovedFiles, Surplus, remove, surplus
+from sigwrap.log.catalog import (
+    SessionFile,
+    StoredFile,
+    list_sessions,
+    remove,
+    stored_files,
+    surplus,
+)
 
 from .conftest import Recorder, leave_as_killed
 
@@ -18,7 +24,7 @@ def files_of(store: Path, session_id: str) -> list[StoredFile]:
     return [each for each in stored_files(str(store)) if each.session_id == session_id]
 
 
-def removed(store: Path, session_id: str) -> RemovedFiles:
+def removed(store: Path, session_id: str) -> tuple[int, list[str]]:
     return remove(str(store), session_id, files_of(store, session_id))
 
 
@@ -39,7 +45,7 @@ def test_all_files_of_the_session_go_and_no_others(record: Recorder, tmp_path: P
         (sessions / name).write_text("x")
     (checkpoints / "s11-1.db").write_text("x")
     size = sum(each.size for each in files_of(tmp_path, "s1"))
-    assert removed(tmp_path, "s1") == RemovedFiles(size=size, left=())
+    assert removed(tmp_path, "s1") == (size, [])
     assert names(sessions) == sorted([*kept, "s11.db"])
     assert names(checkpoints) == ["s11-1.db"]
 
@@ -65,7 +71,7 @@ def test_links_are_neither_followed_nor_removed(record: Recorder, tmp_path: Path
     mine.write_text("mine")
     link = tmp_path / "sessions" / "s1.journal"
     link.symlink_to(mine)
-    assert removed(tmp_path, "s1").left == (str(link),)
+    assert removed(tmp_path, "s1")[1] == [str(link)]
     assert mine.read_text() == "mine" and link.is_symlink()
 
 
@@ -85,7 +91,7 @@ def test_files_of_another_user_are_left(record: Recorder, tmp_path: Path) -> Non
     record("s1").close()
     database = tmp_path / "sessions" / "s1.db"
     os.chown(database, 12_345, -1)
-    assert removed(tmp_path, "s1") == RemovedFiles(size=0, left=(str(database),))
+    assert removed(tmp_path, "s1") == (0, [str(database)])
     assert database.exists()
 
 
@@ -111,20 +117,20 @@ SESSIONS = [
 @pytest.mark.parametrize(
     ("wanted", "ids"),
     [
-        (Surplus(older_than_s=30 * 86_400), ["old"]),
-        (Surplus(older_than_s=5 * 86_400), ["old", "middle", "young"]),
-        (Surplus(keep=1), ["old", "middle", "young"]),
-        (Surplus(keep=0), ["old", "middle", "young", "new"]),
-        (Surplus(keep=9), []),
-        (Surplus(older_than_s=5 * 86_400, keep=2), ["old", "middle"]),
-        (Surplus(max_size=35), ["old", "middle"]),
-        (Surplus(max_size=0), ["old", "middle", "young", "new"]),
-        (Surplus(max_size=0, keep=1), ["old", "middle", "young"]),
-        (Surplus(max_size=1000), []),
+        ({"older_than_s": 30 * 86_400}, ["old"]),
+        ({"older_than_s": 5 * 86_400}, ["old", "middle", "young"]),
+        ({"keep": 1}, ["old", "middle", "young"]),
+        ({"keep": 0}, ["old", "middle", "young", "new"]),
+        ({"keep": 9}, []),
+        ({"older_than_s": 5 * 86_400, "keep": 2}, ["old", "middle"]),
+        ({"max_size": 35}, ["old", "middle"]),
+        ({"max_size": 0}, ["old", "middle", "young", "new"]),
+        ({"max_size": 0, "keep": 1}, ["old", "middle", "young"]),
+        ({"max_size": 1000}, []),
     ],
 )
-def test_which_are_too_many(wanted: Surplus, ids: list[str]) -> None:
-    assert [file.id for file in surplus(SESSIONS, wanted, 100 * DAY_NS)] == ids
+def test_which_are_too_many(wanted: dict[str, int], ids: list[str]) -> None:
+    assert [file.id for file in surplus(SESSIONS, 100 * DAY_NS, **wanted)] == ids
 
 
 def test_one_that_can_t_be_read_is_as_old_as_its_files(tmp_path: Path) -> None:
@@ -133,6 +139,6 @@ def test_one_that_can_t_be_read_is_as_old_as_its_files(tmp_path: Path) -> None:
     damaged.write_text("x")
     os.utime(damaged, (1_000, 1_000))
     (listed,) = list_sessions(str(tmp_path))
-    (found,) = surplus([listed], Surplus(older_than_s=60), 2_000 * 10**9)
+    (found,) = surplus([listed], 2_000 * 10**9, older_than_s=60)
     assert found.id == "damaged"
-    assert surplus([listed], Surplus(older_than_s=60), 1_030 * 10**9) == []
+    assert surplus([listed], 1_030 * 10**9, older_than_s=60) == []

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.log.catalog import open_session, session_ids, stored_files
+from sigwrap.log.catalog import open_session, recover, session_ids, stored_files
 from sigwrap.log.journal import append_in_turn
-from sigwrap.log.maintenance import recover
 from sigwrap.report.check.verify import verify_session
 
 START = {"kind": "hook", "command": ["sigwrap", "hook", "codex"]}

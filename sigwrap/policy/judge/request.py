@@ -156,13 +156,21 @@ class Via(Enum):
     STUB = "stub"
 
 
+HOST_VALUE = "${SIGWRAP_HOST:"  # how a value of sigwrap's own environment begins
+
+
 class CommandRedirect(NamedTuple):
     command: str
     args: tuple[str, ...] = ()
     append_args: bool = False
-    env: tuple[tuple[str, str], ...] = ()  # a value may hold ${SIGWRAP_HOST:NAME}
+    env: tuple[tuple[str, str], ...] = ()
     via: Via = Via.EXEC
     record: bool = False
+
+    @property
+    def has_secret(self) -> bool:
+        """Return whether a variable has a value that the caller must not get."""
+        return any(HOST_VALUE in value for _, value in self.env)
 
     def arguments(self, argv: Sequence[str]) -> tuple[str, ...]:
         """Return the arguments of the replacement for the original `argv`."""

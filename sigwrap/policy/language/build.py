@@ -14,6 +14,7 @@ from sigwrap.policy.judge.network import (
     endpoint_of,
 )
 from sigwrap.policy.judge.request import (
+    HOST_VALUE,
     LENIENT,
     Action,
     Operation,
@@ -60,6 +61,11 @@ _AUDITED = (Operation.WRITE, Operation.CREATE, Operation.DELETE)
 _AUDITED_WORDS = "write, create and delete"
 _NOT_AUDITED = (
     "read and execute cannot be audited, because each program opens hundreds of files at its start"
+)
+
+_READABLE_SECRET = "env has a secret, which the caller's LD_PRELOAD could read: add via: stub"
+_RELATIVE_REPLACEMENT = (
+    "the caller could choose the program by its directory: use an absolute path, or a name on PATH"
 )
 
 _DNS = 53
@@ -228,12 +234,16 @@ def _redirect_problems(rule: Checked) -> Iterator[Problem]:
     if not redirects and "redirect_to" in rule.places and "decision" in rule.values:
         yield _problem(rule, "redirect_to", "redirect_to needs decision: redirect")
     redirect = rule.get("redirect_to")
-    if (
-        isinstance(redirect, Checked)
-        and redirect.get("record")
-        and redirect.get("via") is not Via.STUB
-    ):
-        yield _problem(redirect, "record", "record: true needs via: stub")
+    if not isinstance(redirect, Checked):
+        return
+    if redirect.get("via") is not Via.STUB:
+        if redirect.get("record"):
+            yield _problem(redirect, "record", "record: true needs via: stub")
+        if any(HOST_VALUE in value for value in redirect.get("env", {}).values()):
+            yield _problem(redirect, "env", _READABLE_SECRET)
+    command = redirect.get("command", "/")
+    if "/" in command and not command.startswith("/"):
+        yield _problem(redirect, "command", _RELATIVE_REPLACEMENT, command)
 
 
 def _range_problems(bounds: Checked) -> Iterator[Problem]:

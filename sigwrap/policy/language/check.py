@@ -6,7 +6,6 @@ So callers build rules only if there are no problems.
 
 from __future__ import annotations
 
-from sigwrap.amounts import SIZES, SPANS, size_bytes, span_s
 from sigwrap.bare import Any, re
 from sigwrap.policy.judge.files import BENEATH, parts_of
 from sigwrap.policy.judge.globs import escape_glob
@@ -31,7 +30,7 @@ from sigwrap.policy.language.shapes import (
     Text,
     Word,
 )
-from sigwrap.text import nearest_word
+from sigwrap.text import SIZES, SPANS, nearest_word, size_bytes, span_s
 
 MAX_TOTAL_SECONDS = 10 * 365 * 24 * 3600
 

@@ -85,14 +85,17 @@ _REDIRECT = Group(
     "redirect_to",
     (
         Key(
-            "command", _TEMPLATE, "The program that runs instead; also its `argv[0]`", required=True
+            "command",
+            _TEMPLATE,
+            "An absolute path, or a name on sigwrap's `PATH`; also the replacement's `argv[0]`",
+            required=True,
         ),
         Key("args", _TEMPLATES, "Its arguments"),
         Key("append_args", Flag(), "Add the original arguments after `args` [default: false]"),
         Key(
             "env",
             MapOf(Text(Form.VARIABLE), Text(Form.HOST_TEMPLATE)),
-            "Variables to add; `${SIGWRAP_HOST:NAME}` is from sigwrap's own environment",
+            "Variables to add; `${SIGWRAP_HOST:NAME}` is from sigwrap's own (`via: stub`)",
             make=lambda env: tuple(env.items()),
             show=dict,
         ),

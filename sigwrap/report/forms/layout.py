@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sigwrap.text import columns_of, cut_to
-
 _NARROWEST = 16
 
 
@@ -27,6 +25,21 @@ def wrapped(line: str, columns: int, indent: str = "") -> Iterator[str]:
         line = indent + line[at:].lstrip()
     if line.strip():
         yield line
+
+
+def columns_of(line: str) -> int:
+    """Return how many columns a printable line takes at most: two if not ASCII."""
+    return len(line) if line.isascii() else sum(1 if char.isascii() else 2 for char in line)
+
+
+def cut_to(line: str, columns: int) -> str:
+    """Return the beginning of a printable line in at most `columns` columns."""
+    if columns_of(line) <= columns:
+        return line
+    kept = line[: max(columns - 2, 0)]
+    while kept and columns_of(kept) > columns - 2:
+        kept = kept[:-1]
+    return f"{kept}…"
 
 
 def cut(line: str, columns: int) -> str:

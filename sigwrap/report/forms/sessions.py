@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sigwrap.log.catalog import SessionFile
-from sigwrap.report.forms.layout import PLAIN, Style, cut
+from sigwrap.report.forms.layout import PLAIN, Style, columns_of, cut, cut_to
 from sigwrap.report.forms.times import ago, byte_size, local_time, rough_span
-from sigwrap.text import columns_of, cut_to, printable, shell_words, shortened
+from sigwrap.text import printable, shell_words, shortened
 
 _WIDE = 110
 _NAME_COLUMNS = 20

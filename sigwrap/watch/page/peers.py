@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import queue
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,11 +32,10 @@ from sigwrap.approve.control_client import ask_all
 from sigwrap.bare import NamedTuple
 from sigwrap.kernel import procfs
 from sigwrap.kernel.peer import (
-    Owner,
     Peer,
     carries_more_filters_than_us,
     has_supervisor_above,
-    owner_of,
+    sock_diag,
 )
 from sigwrap.kernel.signals import has_ended
 
@@ -53,6 +53,35 @@ _FIRST_DESCRIPTORS = 1_000  # examined in a process that was accepted before
 _MOST_DESCRIPTORS = 400_000  # in all of /proc
 _SEARCH_AT_MOST_S = 2.0
 _PAUSE_S = 0.1
+
+_ASKED = struct.Struct("=BBBBI")  # family, protocol, extensions, nothing, states
+_PORTS = struct.Struct("!HH")
+_ADDRESSES = struct.Struct("=4s12x4s12x")
+_NO_COOKIE = struct.pack("=IQ", 0, 0xFFFFFFFFFFFFFFFF)  # for any interface
+_ANSWER_BYTES = 72  # struct inet_diag_msg
+_IDENTITY = slice(4, 40)  # its ports and addresses, as requested
+_OWNER = struct.Struct("=II")  # at the end: uid, inode
+_ANY_STATE = 0xFFFFFFFF
+
+
+class Owner(NamedTuple):
+    uid: int  # the user that made the socket
+    inode: int
+
+
+def owner_of(local: tuple[str, int], remote: tuple[str, int]) -> Owner | None:
+    """Return the owner of the socket whose own address is `local`. None if it is gone, there is no
+    answer, or no process has it open. The kernel may answer for a listener at that port instead."""
+    identity = _PORTS.pack(local[1], remote[1]) + _ADDRESSES.pack(
+        socket.inet_aton(local[0]), socket.inet_aton(remote[0])
+    )
+    asked = _ASKED.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, _ANY_STATE)
+    answer = sock_diag(asked + identity + _NO_COOKIE, _ANSWER_BYTES)
+    if answer is None or answer[_IDENTITY] != identity:
+        return None
+    uid, inode = _OWNER.unpack_from(answer, _ANSWER_BYTES - _OWNER.size)
+    return Owner(uid, inode) if inode else None
+
 
 Then = Callable[[Peer], None]
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from sigwrap.bare import NamedTuple
 from sigwrap.outcomes import counted
+from sigwrap.report.forms.layout import columns_of, cut_to
 from sigwrap.report.forms.times import rough_span
-from sigwrap.text import columns_of, cut_to, printable, rows, shell_words
+from sigwrap.text import printable, rows, shell_words
 from sigwrap.watch.board import ENDED, ApprovalRequest, Board, EventLine, SessionView
 from sigwrap.watch.requests import lines_of, origin_of
 from sigwrap.watch.terminal.state import Mode, ScreenState

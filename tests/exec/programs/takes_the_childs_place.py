@@ -18,7 +18,7 @@ def is_a_stub() -> bool:
 if os.fork() == 0:
     while not is_a_stub():
         pass
-    ours, theirs = socket.socketpair()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
         theirs.close()
         while ours.recv(4096):

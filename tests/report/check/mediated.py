@@ -24,7 +24,7 @@ from sigwrap.policy.language.parse import parse_policy
 from sigwrap.report.check.decisions import Reproduction, ReproductionFold
 from sigwrap.session import effects
 from sigwrap.session.lineage import Process
-from sigwrap.signal.facts import EVERYBODY, UNRESOLVED, Group, How, Refused, SignalFacts
+from sigwrap.signal.facts import EVERYBODY, UNRESOLVED, CallKind, Group, Refused, SignalFacts
 from sigwrap.signal.judge import SignalMediator
 from sigwrap.text import beginning
 from tests.mediate.transcript import OURS, facts
@@ -183,13 +183,15 @@ def program(name: str, *argv: str, **different: Any) -> Program:
     return Program(path=f"/usr/bin/{name}", name=name, argv=(name, *argv))._replace(**different)
 
 
-CALLS = {How.CHANGE: "prlimit64", How.OWNER: "fcntl", How.PIDFD: "pidfd_send_signal"}
-CALLS[How.TRACE] = "ptrace"
+CALLS = {CallKind.CHANGE: "prlimit64", CallKind.OWNER: "fcntl", CallKind.PIDFD: "pidfd_send_signal"}
+CALLS[CallKind.TRACE] = "ptrace"
 
 
-def kill(number: int, aim: Any, how: How = How.NUMBER, handles: bool = False) -> SignalFacts:
-    call = CALLS.get(how, "kill")
-    return SignalFacts(BASH, call, number, how, aim, 4711, (), lambda _pid, _signal: handles)
+def kill(
+    number: int, aim: Any, kind: CallKind = CallKind.NUMBER, handles: bool = False
+) -> SignalFacts:
+    call = CALLS.get(kind, "kill")
+    return SignalFacts(BASH, call, number, kind, aim, 4711, (), lambda _pid, _signal: handles)
 
 
 def everything(made: Mediated) -> None:
@@ -230,9 +232,9 @@ def everything(made: Mediated) -> None:
         made.signal(kill(10, CHILD, handles=handles))
     for aim in (OUTSIDE, Refused(EVERYBODY), Refused(UNRESOLVED), Group((CHILD, OUTSIDE))):
         made.signal(kill(9, aim))
-    made.signal(kill(9, Group((CHILD, OUTSIDE)), how=How.CHANGE))
-    made.signal(kill(9, OUTSIDE, how=How.TRACE))
-    made.signal(kill(9, ABOVE, how=How.CHANGE)._replace(changes_its_shell=True))
+    made.signal(kill(9, Group((CHILD, OUTSIDE)), kind=CallKind.CHANGE))
+    made.signal(kill(9, OUTSIDE, kind=CallKind.TRACE))
+    made.signal(kill(9, ABOVE, kind=CallKind.CHANGE)._replace(changes_its_shell=True))
     made.signal(kill(9, effects.SignalTarget(2, 1, "sigwrap", frozenset({TargetType.PARENT}))))
 
 

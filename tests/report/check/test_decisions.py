@@ -39,7 +39,7 @@ from sigwrap.report.check.verify import Outcome, verify_session, with_reproducti
 from sigwrap.session.effects import CannotHold, Held, SignalTarget
 from sigwrap.session.lineage import Process
 from sigwrap.signal import facts as signal_facts
-from sigwrap.signal.facts import Group, How, SignalFacts
+from sigwrap.signal.facts import CallKind, Group, SignalFacts
 from tests.policy.test_properties import command_rules, policy, programs
 from tests.policy.test_properties import signal_rules as rules_of
 from tests.report.check.mediated import (
@@ -122,7 +122,7 @@ SIGNALS = st.builds(
     kill,
     st.integers(1, 66),
     targets() | st.lists(targets(), min_size=1, max_size=3).map(lambda each: Group(tuple(each))),
-    st.sampled_from([How.NUMBER, How.CHANGE, How.OWNER, How.PIDFD]),
+    st.sampled_from([CallKind.NUMBER, CallKind.CHANGE, CallKind.OWNER, CallKind.PIDFD]),
 )
 LIMITS = st.sampled_from(["", "{max_execs: 2}", "{max_children: 2, max_depth: 3}"])
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sigwrap.report.forms.layout import cut, wrapped
-from sigwrap.text import columns_of, printable
+from sigwrap.report.forms.layout import columns_of, cut, wrapped
+from sigwrap.text import printable
 
 LINES = st.text().map(printable)
 COLUMNS = st.integers(min_value=16, max_value=120)

@@ -5,9 +5,8 @@ import re
 import pytest
 
 from sigwrap.log.catalog import SessionFile, StoredFile
-from sigwrap.report.forms.layout import Style
+from sigwrap.report.forms.layout import Style, columns_of
 from sigwrap.report.forms.sessions import Reader, render_sessions
-from sigwrap.text import columns_of
 
 SECOND = 1_000_000_000
 NOW_NS = 1_763_705_000 * SECOND

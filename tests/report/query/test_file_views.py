@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import sqlite_utils
 
-from sigwrap.log.catalog import stored_files
-from sigwrap.log.maintenance import recover
+from sigwrap.log.catalog import recover, stored_files
 from sigwrap.log.reader import Session
 from sigwrap.log.schema import VIEWS, file_views
 from sigwrap.report.check.verify import Outcome, verify_session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from sigwrap.control.killswitch import State
-from sigwrap.text import columns_of
+from sigwrap.report.forms.layout import columns_of
 from sigwrap.watch.board import ENDED, Board, EventLine
 from sigwrap.watch.terminal.drawing import Size, drawn
 from sigwrap.watch.terminal.state import ScreenState

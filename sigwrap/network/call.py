@@ -1,15 +1,23 @@
-"""Read what a call asks of a socket, and what its address means.
+"""Decodes a call on a socket, and makes it on a duplicate of the socket, in the caller's place.
 
 sigwrap copies the call from the caller's memory once, and the supervisor makes it from that copy:
 the caller can change the address in its memory at any time.
+
+connect can block, and other calls can wait for the socket's lock: workers of network/handler.py
+make those. O_NONBLOCK and SO_SNDTIMEO belong to the caller's open file, so sigwrap does not rely on
+them. Addresses are bytes in the kernel's format. OSError has the kernel's errno.
+
+Descriptors in a message become duplicates of sigwrap's. Credentials in it must be the caller's own.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import fcntl
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from sigwrap import calls
 from sigwrap.bare import NamedTuple
@@ -23,8 +31,12 @@ from sigwrap.calls import (
     SOCK_DGRAM,
     SOCK_STREAM,
 )
+from sigwrap.errors import KernelError
+from sigwrap.kernel import procfs
+from sigwrap.kernel.descriptors import duplicate, let_go
+from sigwrap.kernel.libc import libc
 from sigwrap.kernel.memory import Memory
-from sigwrap.kernel.seccomp import Notification, int32
+from sigwrap.kernel.seccomp import Notification, int32, take_a_filter
 from sigwrap.policy.judge.network import LOOPBACK_ADDRESS, Direction, Endpoint, Protocol, plain
 
 MOST_BYTES = 128  # of a sockaddr_storage; a longer address fails the call
@@ -49,10 +61,24 @@ _SOCKETCALLS = {
     calls.SYS_SENDMMSG: ("sendmmsg", 4),
 }
 
+_SOL_SOCKET = 1
+_SO_TYPE, _SO_PROTOCOL, _SO_DOMAIN = 3, 38, 39
+_SO_PEERCRED = 17
+_SO_SNDTIMEO = 21
+_MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
+_TIMEVAL = struct.Struct("qq")
+_INT = struct.Struct("i")
+_UCRED = struct.Struct("=iII")  # pid, uid, gid
 
-class Kind(NamedTuple):
-    """The kind of a socket."""
+_connect, _sendmsg, _listen = libc.connect, libc.sendmsg, libc.listen
+_getsockopt, _getsockname = libc.getsockopt, libc.getsockname
 
+_SCM_RIGHTS, _SCM_CREDENTIALS = 1, 2
+_MOST_DESCRIPTORS = 253  # SCM_MAX_FD
+_MAY_NAME_OTHERS = 1 << 21  # CAP_SYS_ADMIN
+
+
+class SocketKind(NamedTuple):
     domain: int
     type: int
     protocol: int
@@ -69,7 +95,7 @@ class Kind(NamedTuple):
 
 
 def endpoint(
-    address: bytes, kind: Kind, direction: Direction, *, sends: bool = False
+    address: bytes, kind: SocketKind, direction: Direction, *, sends: bool = False
 ) -> Endpoint | None:
     """Return what an address means to an IP or unix socket. `sends`: the call sends to it, and does
     not connect. None if it reaches no socket: the kernel fails the call, or ends a connection."""
@@ -94,7 +120,7 @@ def endpoint(
     return Endpoint(direction, kind.transport, packed, port)
 
 
-def concrete(address: bytes, kind: Kind) -> bytes:
+def concrete(address: bytes, kind: SocketKind) -> bytes:
     """Return the address with the loopback address for 0.0.0.0 and ::. The one that the kernel
     would use depends on the socket's own address, which can change before the call is made."""
     if kind.domain not in (AF_INET, AF_INET6) or len(address) < _INET_BYTES:
@@ -126,7 +152,7 @@ def unix_path(address: bytes) -> bytes:
     return address[_IN_UNIX:].partition(b"\0")[0]
 
 
-def of_file(fd: int) -> bytes:
+def address_of_file(fd: int) -> bytes:
     """Return an address of the socket file that sigwrap has open as `fd`."""
     return _FAMILY.pack(AF_UNIX) + b"/proc/self/fd/%d\0" % fd
 
@@ -180,7 +206,7 @@ def read_call(notification: Notification, syscall: str, *, may_wait: bool = Fals
                 address = _address(memory, arguments[4], int32(arguments[5]))
             flags = arguments[3] & 0xFFFFFFFF
             return SocketCall(syscall, fd, address, data, is_cut, flags=flags)
-        layout = _I386 if notification.arch == calls.I386 else _X86_64
+        layout = _I386 if notification.arch == calls.I386 else _NATIVE
         flags_at, count_at = 2, 0
         if syscall == "sendmmsg":  # send only the first message, as the kernel may do
             if arguments[2] & 0xFFFFFFFF == 0:
@@ -207,7 +233,7 @@ class _Layout(NamedTuple):
     most: int  # of a size
 
 
-_X86_64 = _Layout(
+_NATIVE = _Layout(
     struct.Struct("<Qi4xQQQQ4x4x"), struct.Struct("<QQ"), struct.Struct("<Qii"), 8, (1 << 63) - 1
 )
 _I386 = _Layout(
@@ -266,3 +292,169 @@ def _controls(packed: bytes, layout: _Layout) -> Iterator[Control]:
 
 def _aligned(size: int, layout: _Layout) -> int:
     return -(-size // layout.alignment) * layout.alignment
+
+
+def kind_of(fd: int) -> SocketKind:
+    options = (_SO_DOMAIN, _SO_TYPE, _SO_PROTOCOL)
+    return SocketKind(*(_option(fd, each)[0] for each in options))
+
+
+def own_address(fd: int) -> bytes:
+    buffer = ctypes.create_string_buffer(128)
+    size = ctypes.c_uint(128)
+    _check(_getsockname(fd, buffer, ctypes.byref(size)))
+    return buffer.raw[: size.value]
+
+
+def listener(fd: int) -> tuple[int, int]:
+    """Return the pid and user of the process that called listen(2) at a unix socket's other end.
+    The pid is 0 in a namespace that is not below ours, and for a datagram socket."""
+    pid, uid, _gid = _option(fd, _SO_PEERCRED, _UCRED)
+    return pid, uid
+
+
+def waits(fd: int) -> bool:
+    """Return whether calls on the socket block by default."""
+    return not fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK
+
+
+def waits_for_s(fd: int) -> float | None:
+    """Return the limit of SO_SNDTIMEO, which also applies to connect; None: no limit."""
+    seconds, microseconds = _option(fd, _SO_SNDTIMEO, _TIMEVAL)
+    return seconds + microseconds / 1e6 if seconds or microseconds else None
+
+
+def connect(fd: int, address: bytes) -> None:
+    """Connect as the caller would, blocking or not. EINPROGRESS and EALREADY: the kernel continues;
+    EAGAIN: the other end has no room."""
+    _check(_connect(fd, address, len(address)))
+
+
+def make(family: int, kind: int, protocol: int) -> int:
+    return _check(libc.socket(family, kind | os.O_CLOEXEC, protocol))
+
+
+def listen(fd: int, backlog: int) -> None:
+    _check(_listen(fd, backlog))
+
+
+def listen_from_child(fd: int, backlog: int) -> None:
+    """Call listen(2) on a unix socket in a child, which exits.
+
+    The kernel tells each client which process called listen(2). If that were this process, a socket
+    of the session would look like sigwrap's own. The child is under a filter, like processes in a
+    session.
+    """
+    readable, writable = os.pipe()
+    try:
+        try:
+            _listen_in_child(fd, backlog, writable)
+        finally:
+            os.close(writable)
+        (error,) = _INT.unpack(os.read(readable, _INT.size) or _INT.pack(errno.EAGAIN))
+    finally:
+        os.close(readable)
+    if error:
+        raise OSError(error, os.strerror(error))
+
+
+def _listen_in_child(fd: int, backlog: int, writable: int) -> None:
+    if os.fork() == 0:
+        try:
+            take_a_filter()
+            failed = _listen(fd, backlog) != 0
+            os.write(writable, _INT.pack(ctypes.get_errno() if failed else 0))
+        except KernelError as refusal:
+            os.write(writable, _INT.pack(refusal.errno))
+        finally:
+            os._exit(0)
+
+
+def send(
+    fd: int, data: bytes, flags: int, address: bytes | None, control: Sequence[Control]
+) -> int:
+    """Send a message, and return the number of bytes. EPIPE: the caller would get a signal."""
+    name = ctypes.create_string_buffer(address, len(address)) if address is not None else None
+    text = ctypes.create_string_buffer(data, len(data) or 1)
+    part = ctypes.create_string_buffer(_NATIVE.part.pack(ctypes.addressof(text), len(data)))
+    packed = _packed(control)
+    with_it = ctypes.create_string_buffer(packed, len(packed) or 1)
+    header = _NATIVE.header.pack(
+        ctypes.addressof(name) if name is not None else 0,
+        len(address or b""),
+        ctypes.addressof(part),
+        1,
+        ctypes.addressof(with_it) if packed else 0,
+        len(packed),
+    )
+    return _check(_sendmsg(fd, header, flags | _MSG_DONTWAIT | _MSG_NOSIGNAL))
+
+
+def _packed(control: Iterable[Control]) -> bytes:
+    found = b""
+    for level, kind, data in control:
+        found += bytes(-len(found) % 8)
+        found += _NATIVE.control.pack(_NATIVE.control.size + len(data), level, kind) + data
+    return found
+
+
+def _option(fd: int, name: int, layout: struct.Struct = _INT) -> tuple[int, ...]:
+    buffer = ctypes.create_string_buffer(layout.size)
+    got = ctypes.c_uint(layout.size)
+    _check(_getsockopt(fd, _SOL_SOCKET, name, buffer, ctypes.byref(got)))
+    return layout.unpack(buffer.raw)
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+class Carried:
+    """The control data of a caller's message, `ready` for a message from sigwrap."""
+
+    __slots__ = ("_taken", "ready")
+
+    def __init__(self, tid: int, pid: int, control: Sequence[Control]) -> None:
+        """Convert the data. Raises OSError as the caller's call would fail."""
+        self._taken: list[int] = []
+        self.ready: list[Control] = []
+        try:
+            for level, kind, data in control:
+                if (level, kind) == (_SOL_SOCKET, _SCM_RIGHTS):
+                    data = self._duplicates(tid, data)
+                elif (level, kind) == (_SOL_SOCKET, _SCM_CREDENTIALS):
+                    data = _own(pid, data)
+                self.ready.append(Control(level, kind, data))
+        except BaseException:
+            self.close()
+            raise
+
+    def _duplicates(self, tid: int, data: bytes) -> bytes:
+        count = len(data) // 4
+        if len(self._taken) + count > _MOST_DESCRIPTORS:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        for number in struct.unpack_from(f"={count}i", data):
+            self._taken.append(duplicate(tid, number))
+        return struct.pack(f"={count}i", *self._taken[len(self._taken) - count :])
+
+    def close(self) -> None:
+        while self._taken:
+            let_go(self._taken.pop())
+
+
+def _own(pid: int, data: bytes) -> bytes:
+    """Return credentials that may be sent. A supervisor that runs as root could claim any, and
+    another one only its own."""
+    if len(data) != _UCRED.size:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    claimed, uid, gid = _UCRED.unpack(data)
+    rights = procfs.rights(pid)
+    numbers = procfs.numbers(pid, "NSpid")
+    if rights is None or claimed not in numbers[-1:] or (uid, gid) != (rights.uid, rights.gid):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+    ours = procfs.rights("thread-self")
+    may_name_it = ours is not None and ours.capabilities & _MAY_NAME_OTHERS
+    return _UCRED.pack(pid if may_name_it else os.getpid(), uid, gid)
