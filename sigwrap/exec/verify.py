@@ -31,8 +31,7 @@ from sigwrap.kernel.process import keep_from_core
 from sigwrap.kernel.ptrace import Gone, NotTraceable
 from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, objection_to_filters
 from sigwrap.kernel.seccomp import Notification
-from sigwrap.record.recording import Recording
-from sigwrap.record.recordings import Expected
+from sigwrap.record.recordings import Expected, Recording
 from sigwrap.session.effects import (
     KernelRefused,
     LoadedOther,

@@ -31,7 +31,7 @@ from sigwrap.session.lineage import Process
 from sigwrap.text import printable
 
 if TYPE_CHECKING:
-    from sigwrap.session.asking import Asking
+    from sigwrap.session.mediation import Asking
     from sigwrap.session.session import Session
 
 _KEPT_FOR_S = 5.0

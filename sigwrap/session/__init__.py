@@ -2,10 +2,9 @@
 
 run         a session from its settings to its sealed log
 session     facts, services and parts of a session; runs its loop
-mediation   passes each notification to its family's handler
+mediation   passes each notification to its family's handler; approval requests for all of them
 effects     pure: what mediators yield, and the replies that they get
 perform     the performer: carries effects out; only it answers a notification
-asking      approval requests that a mediator waits for, and lines to its caller
 lineage     pure: parents, depths, and the relation of a target to its sender
 processes   the processes of the tree, and the exec whose turn it is
 recorder    writes the log for all parts of a run: repeated events as counts, its size limit

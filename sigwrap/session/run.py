@@ -51,8 +51,6 @@ from sigwrap.text import first_of, masked, masked_text
 if TYPE_CHECKING:
     from sigwrap.control.remote_switch import RemoteSwitch
     from sigwrap.control.usage import Usage
-    from sigwrap.join.joins import Joins
-    from sigwrap.network.handler import SocketCalls
 
 _CHANGES_SHOWN = 20
 
@@ -211,21 +209,19 @@ def _plan(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell)
     profile = None
     if settings.profile:
         profile = DriftWatch(load_profile(settings.profile, variables=variables))
-    joins: Joins | None = None
+    joins = usage = network = None
     if settings.join_name:
-        from sigwrap.join import joins as joined
+        from sigwrap.join.joins import Joins
 
-        joins = joined.Joins(settings, tell)
-    usage: type[Usage] | None = None
+        joins = Joins(settings, tell)
     if policy.limits.cpu_time_s or policy.limits.memory_bytes:
-        from sigwrap.control import usage as usage_module
+        from sigwrap.control.usage import Usage
 
-        usage = usage_module.Usage
-    network: type[SocketCalls] | None = None
+        usage = Usage
     if engine.network.must_mediate:
-        from sigwrap.network import handler as network_module
+        from sigwrap.network.handler import SocketCalls
 
-        network = network_module.SocketCalls
+        network = SocketCalls
     return Plan(
         store=store,
         stores=stores,

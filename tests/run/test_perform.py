@@ -16,7 +16,6 @@ from sigwrap.calls import X86_64
 from sigwrap.events import Payload
 from sigwrap.kernel import terminals
 from sigwrap.kernel.seccomp import ListenerBroken, Notification
-from sigwrap.session.asking import Asking
 from sigwrap.session.effects import (
     Ask,
     ChangeDescriptor,
@@ -38,6 +37,7 @@ from sigwrap.session.effects import (
 )
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Outcome
+from sigwrap.session.mediation import Asking
 from sigwrap.session.perform import InWorker, Performer, Request
 from sigwrap.session.run_end import LimitReached
 from tests.support.stand_in import session_of
