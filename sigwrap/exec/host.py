@@ -117,12 +117,12 @@ class OurMounts:
 class Where:
     """The root and directory of a caller, which the exec stop compares if a decision used them."""
 
-    __slots__ = ("_caller", "_folder", "_mounts")
+    __slots__ = ("_caller", "_mounts", "folder")
 
     def __init__(self, caller: Caller, mounts: OurMounts) -> None:
         self._caller = caller
         self._mounts = mounts
-        self._folder: Place | None = None
+        self.folder: Place | None = None  # once it was read
 
     def read(self) -> Location:
         try:
@@ -130,17 +130,13 @@ class Where:
         except OSError:  # the caller is ending, or may not be read any more
             return UNKNOWN_LOCATION
         try:
-            self._folder = place_of(folder)
+            self.folder = place_of(folder)
             path = path_of(folder)
             is_ours = self._caller.shares_our_root and self._mounts.hold(folder)
             is_covered = is_ours and path != "" and not _leads_to(path, inode_of(folder))
-            return Location(path, f"{self._caller.root} {self._folder}", is_ours, is_covered)
+            return Location(path, f"{self._caller.root} {self.folder}", is_ours, is_covered)
         finally:
             os.close(folder)
-
-    def holds(self, pid: int) -> bool:
-        """Return at the exec stop whether the directory is the same."""
-        return self._folder is None or place_of(b"/proc/%d/cwd" % pid) == self._folder
 
 
 def _leads_to(path: str, inode: Inode) -> bool:

@@ -47,7 +47,6 @@ from sigwrap.session.effects import (
     SetOwner,
     Steps,
     Succeed,
-    TakeDigests,
     Tell,
     Unrecorded,
     WouldWait,
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
 _LOOK_AFTER_CALLERS_S = 1.0
 _WRITTEN_WITHIN_S = 0.005
 _LINE_DEADLINE_S = 1.0
-_GATHER_FACTS = frozenset({ExecTurn, Look, TakeDigests})
+_GATHER_FACTS = frozenset({ExecTurn, Look})
 _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us" in kind.fields)
 
 # What may be done for which reason without an event.
@@ -91,7 +90,7 @@ class CallHandler(Protocol):
         """Read what the call asks for. Raises WouldBlock, unless it may wait: then in a worker."""
 
     def facts(self, request: Request, seen: Any) -> object:
-        """Return the reply to Look, in the loop."""
+        """Return the reply to Look, or InWorker; in the loop."""
 
     def stalled(self, request: Request, why: str) -> object:
         """Return the reply to Look if no worker has read it in time."""
