@@ -115,17 +115,7 @@ class Asked:
 class Environment:
     """The variables of an exec, and what they make its program load."""
 
-    __slots__ = (
-        "_asked",
-        "_clean",
-        "_entries",
-        "_loaded",
-        "_own",
-        "_raw",
-        "_stays",
-        "_was_read",
-        "matters",
-    )
+    __slots__ = ("_asked", "_entries", "_judged", "_own", "_raw", "_stays", "_was_read", "matters")
 
     def __init__(self, asked: Asked, own: Mapping[str, bytes]) -> None:
         """`own`: the variables that sigwrap was started with."""
@@ -133,11 +123,11 @@ class Environment:
         self._own = own
         self._entries: Entries | None = None
         self._raw: Sequence[bytes] | None = None
+        self._was_read = False
+        # Names of programs, and what is loaded into those.
+        self._judged: list[tuple[Sequence[str], tuple[str, ...]]] = []
         self._stays = False
         self.matters = False  # a decision depends on it, so the exec stop compares it
-        self._was_read = False
-        self._clean: list[Sequence[str]] = []  # names of programs that nothing is loaded into
-        self._loaded: tuple[Sequence[str], tuple[str, ...]] | None = None  # by names of programs
 
     def read(self, *, may_wait: bool = False) -> None:
         """Read the entries once. What failed in a worker must not be tried again in the loop."""
@@ -161,7 +151,7 @@ class Environment:
         set_by_wrapper = tuple((name, b"set") for name in added)
         if loading_variables(names, self._entries + set_by_wrapper, self._own):
             return True
-        self._clean.append(names)
+        self._judged.append((names, ()))
         self.matters = True
         return False
 
@@ -171,7 +161,7 @@ class Environment:
         if self._entries is None:
             return None
         found = _loaded(names, self._entries, self._own)
-        self._loaded = names, found
+        self._judged.append((names, found))
         self.matters = True
         return found
 
@@ -191,11 +181,7 @@ class Environment:
         if self._stays and self._raw is not None and found != _joined(self._raw):
             return True
         entries = _entries(found.split(b"\0"))
-        if self._loaded is not None:
-            names, loaded = self._loaded
-            if _loaded(names, entries, self._own) != loaded:
-                return True
-        return any(loading_variables(names, entries, self._own) for names in self._clean)
+        return any(_loaded(names, entries, self._own) != loaded for names, loaded in self._judged)
 
 
 def _loaded(names: Sequence[str], entries: Entries, own: Mapping[str, bytes]) -> tuple[str, ...]:

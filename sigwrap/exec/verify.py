@@ -55,30 +55,6 @@ if TYPE_CHECKING:
 class ExecHoldings:
     """The state and resources of one exec."""
 
-    __slots__ = (
-        "asked",
-        "at_exec_stop",
-        "descriptor",
-        "execs",
-        "executable",
-        "expected",
-        "facts",
-        "held_tracer",
-        "holds_secret",
-        "is_continued",
-        "is_refused",
-        "judged",
-        "name",
-        "path",
-        "recording",
-        "redirection",
-        "replacement",
-        "replacement_argv",
-        "sets_environment",
-        "tid",
-        "variables",
-    )
-
     def __init__(self, execs: Execs) -> None:
         self.execs = execs
         self.asked: Asked | None = None
