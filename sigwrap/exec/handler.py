@@ -57,36 +57,6 @@ class ExecLookup(NamedTuple):
 LookResult = ExecLookup | Unseen | WouldFail
 
 
-def look(
-    notification: Notification, pid: int, syscall: str, ours: HostView, *, may_wait: bool = False
-) -> LookResult:
-    """Look at what an exec asks for, and what that would run.
-
-    Raises WouldBlock, unless it may wait, in a worker.
-    """
-    tid = notification.tid
-    try:
-        with Memory(tid, may_wait=may_wait) as memory:
-            asked = Asked(notification, syscall, memory)
-            try:
-                caller = Caller(tid, pid, ours.view, may_wait=may_wait)
-            except OSError as refusal:
-                raise Unreadable from refusal
-            environment = Environment(asked, ours.variables)
-            if may_wait:  # later a rule asks for them in the loop, which must not wait
-                environment.read(may_wait=True)
-            return ExecLookup(asked, Executable(caller, asked, ours, environment))
-    except Unreadable as unreadable:
-        if isinstance(unreadable.__cause__, PermissionError):
-            return NOT_DUMPABLE
-        return UNMAPPED
-    except (ExecRefused, OSError) as refusal:
-        error = refusal.errno or errno.EACCES
-        if error in _OUR_SHORTAGE:
-            return Unseen(f"sigwrap: {os.strerror(error)}")
-        return WouldFail(error)
-
-
 def _let_mount() -> Steps:
     yield Continue(Unrecorded.NO_RULE)
 
@@ -151,9 +121,31 @@ class Execs:
     # Facts
 
     def look(self, request: Request, *, may_wait: bool) -> LookResult:
-        """Look at the caller's exec. Raises WouldBlock."""
-        pid, syscall = request.process.pid, request.syscall
-        return look(request.notification, pid, syscall, self.ours, may_wait=may_wait)
+        """Look at what an exec asks for, and what that would run.
+
+        Raises WouldBlock, unless it may wait, in a worker.
+        """
+        tid, pid = request.tid, request.process.pid
+        try:
+            with Memory(tid, may_wait=may_wait) as memory:
+                asked = Asked(request.notification, request.syscall, memory)
+                try:
+                    caller = Caller(tid, pid, self.ours.view, may_wait=may_wait)
+                except OSError as refusal:
+                    raise Unreadable from refusal
+                environment = Environment(asked, self.ours.variables)
+                if may_wait:  # later a rule asks for them in the loop, which must not wait
+                    environment.read(may_wait=True)
+                return ExecLookup(asked, Executable(caller, asked, self.ours, environment))
+        except Unreadable as unreadable:
+            if isinstance(unreadable.__cause__, PermissionError):
+                return NOT_DUMPABLE
+            return UNMAPPED
+        except (ExecRefused, OSError) as refusal:
+            error = refusal.errno or errno.EACCES
+            if error in _OUR_SHORTAGE:
+                return Unseen(f"sigwrap: {os.strerror(error)}")
+            return WouldFail(error)
 
     def facts(self, request: Request, seen: LookResult) -> object:
         held: ExecHoldings = request.holdings
