@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import time
 from collections.abc import Mapping, Sequence
 
 from sigwrap.bare import NamedTuple
@@ -32,7 +31,6 @@ _AT_EXECVE_CHECK = 0x10000
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _LOOK_UPS_AT_ONCE = 48  # three nested wrappers, a PATH of sixteen folders
 _LOOK_UPS = 4096
-_SECONDS = 1.0
 _TOO_LONG = "too many paths to search for the program that it wraps"
 
 Entries = tuple[tuple[str, bytes], ...]
@@ -117,7 +115,7 @@ class Asked:
 class Environment:
     """The variables of an exec, and what they make its program load."""
 
-    __slots__ = ("_asked", "_clean", "_entries", "_loaded", "_own", "_raw", "_stays", "_was_read")
+    __slots__ = ("_asked", "_entries", "_judged", "_own", "_raw", "_stays", "_was_read", "matters")
 
     def __init__(self, asked: Asked, own: Mapping[str, bytes]) -> None:
         """`own`: the variables that sigwrap was started with."""
@@ -125,10 +123,11 @@ class Environment:
         self._own = own
         self._entries: Entries | None = None
         self._raw: Sequence[bytes] | None = None
-        self._stays = False
         self._was_read = False
-        self._clean: list[Sequence[str]] = []  # names of programs that nothing is loaded into
-        self._loaded: tuple[Sequence[str], tuple[str, ...]] | None = None  # by names of programs
+        # Names of programs, and what is loaded into those.
+        self._judged: list[tuple[Sequence[str], tuple[str, ...]]] = []
+        self._stays = False
+        self.matters = False  # a decision depends on it, so the exec stop compares it
 
     def read(self, *, may_wait: bool = False) -> None:
         """Read the entries once. What failed in a worker must not be tried again in the loop."""
@@ -152,7 +151,8 @@ class Environment:
         set_by_wrapper = tuple((name, b"set") for name in added)
         if loading_variables(names, self._entries + set_by_wrapper, self._own):
             return True
-        self._clean.append(names)
+        self._judged.append((names, ()))
+        self.matters = True
         return False
 
     def loaded(self, names: Sequence[str]) -> tuple[str, ...] | None:
@@ -161,7 +161,8 @@ class Environment:
         if self._entries is None:
             return None
         found = _loaded(names, self._entries, self._own)
-        self._loaded = names, found
+        self._judged.append((names, found))
+        self.matters = True
         return found
 
     def digest(self, *, stays: bool) -> str:
@@ -170,22 +171,17 @@ class Environment:
         if self._raw is None:
             return ""
         self._stays = stays
+        self.matters |= stays
         return blake2b(_joined(self._raw)).hexdigest()
 
     def differs(self, pid: int) -> bool:
         """Return whether the new image has others, as far as they matter. Raises OSError."""
-        if not self._clean and not self._stays and self._loaded is None:
-            return False
         with os.fdopen(procfs.open_file(f"/proc/{pid}/environ"), "rb") as file:
             found = file.read()
         if self._stays and self._raw is not None and found != _joined(self._raw):
             return True
         entries = _entries(found.split(b"\0"))
-        if self._loaded is not None:
-            names, loaded = self._loaded
-            if _loaded(names, entries, self._own) != loaded:
-                return True
-        return any(loading_variables(names, entries, self._own) for names in self._clean)
+        return any(_loaded(names, entries, self._own) != loaded for names, loaded in self._judged)
 
 
 def _loaded(names: Sequence[str], entries: Entries, own: Mapping[str, bytes]) -> tuple[str, ...]:
@@ -210,20 +206,19 @@ def is_program(state: State) -> bool:
 class Search:
     """The search of one exec, with a limit for all its look-ups together."""
 
-    __slots__ = ("_asked", "_caller", "_folders", "_left", "_until_s")
+    __slots__ = ("_asked", "_caller", "_folders", "_left")
 
     def __init__(self, caller: Caller, asked: Asked) -> None:
         self._caller = caller
         self._asked = asked
         self._folders: list[bytes] | None = None
         self._left = _LOOK_UPS if caller.may_wait else _LOOK_UPS_AT_ONCE
-        self._until_s = time.monotonic() + _SECONDS
 
     def find(self, word: bytes) -> tuple[int, State, bytes] | None:
         """Return an O_PATH descriptor, its state and its path. Raises WouldBlock."""
         for folder in [b""] if b"/" in word else self._path():
             self._left -= 1
-            if self._left < 0 or time.monotonic() > self._until_s:
+            if self._left < 0:
                 raise WouldBlock(_TOO_LONG)
             path = os.path.join(folder, word)
             try:

@@ -29,7 +29,6 @@ from sigwrap.session.effects import (
     Ran,
     ReadBasis,
     Steps,
-    TakeDigests,
     TellWatchers,
     Unrecorded,
     VerifyThenContinue,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
 _OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_DIGEST_TAKES_LONG = "computing the digest of such a large file takes too long"
 _NO_CROWD = Crowd(0, 0)
 
 
@@ -55,36 +55,6 @@ class ExecLookup(NamedTuple):
 
 
 LookResult = ExecLookup | Unseen | WouldFail
-
-
-def look(
-    notification: Notification, pid: int, syscall: str, ours: HostView, *, may_wait: bool = False
-) -> LookResult:
-    """Look at what an exec asks for, and what that would run.
-
-    Raises WouldBlock, unless it may wait, in a worker.
-    """
-    tid = notification.tid
-    try:
-        with Memory(tid, may_wait=may_wait) as memory:
-            asked = Asked(notification, syscall, memory)
-            try:
-                caller = Caller(tid, pid, ours.view, may_wait=may_wait)
-            except OSError as refusal:
-                raise Unreadable from refusal
-            environment = Environment(asked, ours.variables)
-            if may_wait:  # later a rule asks for them in the loop, which must not wait
-                environment.read(may_wait=True)
-            return ExecLookup(asked, Executable(caller, asked, ours, environment))
-    except Unreadable as unreadable:
-        if isinstance(unreadable.__cause__, PermissionError):
-            return NOT_DUMPABLE
-        return UNMAPPED
-    except (ExecRefused, OSError) as refusal:
-        error = refusal.errno or errno.EACCES
-        if error in _OUR_SHORTAGE:
-            return Unseen(f"sigwrap: {os.strerror(error)}")
-        return WouldFail(error)
 
 
 def _let_mount() -> Steps:
@@ -101,6 +71,8 @@ class Execs:
         self._watchers = watchers = session.watchers
         is_watched = watchers.counts_execs or watchers.looks_at_execs
         self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=is_watched)
+        rules = session.policy.command_rules
+        self._names_digests = any(rule.sha256 or rule.not_sha256 for rule in rules)
         self._counts_crowd = session.policy.limits.count_at_execs
         self._processes = session.processes
         self._expected = mediation.recordings.expected
@@ -111,12 +83,11 @@ class Execs:
         environment = session.facts.environment
         variables = {os.fsdecode(name): value for name, value in environment.given.items()}
         path = environment.own.get(b"PATH", b"")
-        self.ours: HostView = HostView(variables, Named(session.policy.command_rules), path)
+        self.ours: HostView = HostView(variables, Named(rules), path)
         Replacements(session, mediation, self)
         performer.offer(
             {
                 ReadBasis: _read_basis,
-                TakeDigests: self._take_digests,
                 TellWatchers: watchers.on_exec,
                 Hold: self._hold,
                 VerifyThenContinue: self._verify_then_continue,
@@ -150,11 +121,33 @@ class Execs:
     # Facts
 
     def look(self, request: Request, *, may_wait: bool) -> LookResult:
-        """Look at the caller's exec. Raises WouldBlock."""
-        pid, syscall = request.process.pid, request.syscall
-        return look(request.notification, pid, syscall, self.ours, may_wait=may_wait)
+        """Look at what an exec asks for, and what that would run.
 
-    def facts(self, request: Request, seen: LookResult) -> ExecFacts | Unseen | WouldFail:
+        Raises WouldBlock, unless it may wait, in a worker.
+        """
+        tid, pid = request.tid, request.process.pid
+        try:
+            with Memory(tid, may_wait=may_wait) as memory:
+                asked = Asked(request.notification, request.syscall, memory)
+                try:
+                    caller = Caller(tid, pid, self.ours.view, may_wait=may_wait)
+                except OSError as refusal:
+                    raise Unreadable from refusal
+                environment = Environment(asked, self.ours.variables)
+                if may_wait:  # later a rule asks for them in the loop, which must not wait
+                    environment.read(may_wait=True)
+                return ExecLookup(asked, Executable(caller, asked, self.ours, environment))
+        except Unreadable as unreadable:
+            if isinstance(unreadable.__cause__, PermissionError):
+                return NOT_DUMPABLE
+            return UNMAPPED
+        except (ExecRefused, OSError) as refusal:
+            error = refusal.errno or errno.EACCES
+            if error in _OUR_SHORTAGE:
+                return Unseen(f"sigwrap: {os.strerror(error)}")
+            return WouldFail(error)
+
+    def facts(self, request: Request, seen: LookResult) -> object:
         held: ExecHoldings = request.holdings
         if held.executable is not None:  # from an earlier look
             held.executable.close()
@@ -184,7 +177,20 @@ class Execs:
         )
         self._performer.check_again(request)
         self._expected.pop(process, None)  # a stub that makes another exec is no stub any more
-        return facts
+        if not self._names_digests or not executable.needs_large_digests(
+            lambda: self.mediator.look_over(facts)
+        ):
+            return facts
+        held.executable = None  # the worker may still read it when the request is over
+
+        def then(outcome: Outcome) -> ExecFacts | Unseen:
+            if isinstance(outcome, Done):
+                held.executable = executable
+                return facts
+            executable.close()
+            return stalled(_DIGEST_TAKES_LONG)
+
+        return InWorker(executable.take_large_digests, then, lambda _late: executable.close())
 
     def drop(self, seen: LookResult) -> None:
         if isinstance(seen, ExecLookup):
@@ -200,23 +206,6 @@ class Execs:
         return Crowd(siblings, len(self._processes))
 
     # Effects
-
-    def _take_digests(self, request: Request, _effect: TakeDigests) -> object:
-        held: ExecHoldings = request.holdings
-        facts, executable = held.facts, held.executable
-        assert facts is not None and executable is not None, "looked at before"
-        if not executable.needs_large_digests(lambda: self.mediator.look_over(facts)):
-            return True
-        held.executable = None  # the worker may still read it when the request is over
-
-        def then(outcome: Outcome) -> bool:
-            if isinstance(outcome, Done):
-                held.executable = executable
-                return True
-            executable.close()
-            return False
-
-        return InWorker(executable.take_large_digests, then, lambda _late: executable.close())
 
     def _hold(self, request: Request, _effect: Hold) -> object:
         self._performer.check(request)

@@ -40,7 +40,6 @@ from sigwrap.kernel.paths import (
     Caller,
     OurView,
     WouldBlock,
-    lies_at,
     open_known,
     our_view,
     path_of,
@@ -117,12 +116,12 @@ class OurMounts:
 class Where:
     """The root and directory of a caller, which the exec stop compares if a decision used them."""
 
-    __slots__ = ("_caller", "_folder", "_mounts")
+    __slots__ = ("_caller", "_mounts", "folder")
 
     def __init__(self, caller: Caller, mounts: OurMounts) -> None:
         self._caller = caller
         self._mounts = mounts
-        self._folder: Place | None = None
+        self.folder: Place | None = None  # once it was read
 
     def read(self) -> Location:
         try:
@@ -130,26 +129,35 @@ class Where:
         except OSError:  # the caller is ending, or may not be read any more
             return UNKNOWN_LOCATION
         try:
-            self._folder = place_of(folder)
+            self.folder = place_of(folder)
             path = path_of(folder)
             is_ours = self._caller.shares_our_root and self._mounts.hold(folder)
-            is_covered = is_ours and path != "" and not _leads_to(path, inode_of(folder))
-            return Location(path, f"{self._caller.root} {self._folder}", is_ours, is_covered)
+            is_local = self._caller.is_local(self._caller.known_state(folder))
+            is_covered = is_ours and path != "" and _is_covered(path, inode_of(folder), is_local)
+            return Location(path, f"{self._caller.root} {self.folder}", is_ours, is_covered)
         finally:
             os.close(folder)
 
-    def holds(self, pid: int) -> bool:
-        """Return at the exec stop whether the directory is the same."""
-        return self._folder is None or place_of(b"/proc/%d/cwd" % pid) == self._folder
 
+def _is_covered(path: str, inode: Inode, is_local: bool) -> bool:
+    """Return whether something is mounted over a directory, or over one above it.
 
-def _leads_to(path: str, inode: Inode) -> bool:
-    """Look again if a mount somewhere on the machine disturbed the kernel's search."""
+    The kernel has a directory in use in its caches, but a file system with a server may have to be
+    asked again. A mount elsewhere can disturb a search of the caches.
+    """
     for _ in range(_LOOKS):
-        if lies_at(path, inode):
+        try:
+            found = open_known(path)
+        except BlockingIOError:
+            os.sched_yield()
+            continue
+        except OSError:
             return True
-        os.sched_yield()
-    return False
+        try:
+            return inode_of(found) != inode
+        finally:
+            os.close(found)
+    return is_local
 
 
 def is_the_systems(fd: int, called: str, path: str) -> bool:

@@ -32,7 +32,6 @@ from sigwrap.exec.facts import (
     exec_payload,
     is_unchanged,
     line_of,
-    stalled,
     subject_of,
 )
 from sigwrap.policy.judge.engine import Engine
@@ -64,7 +63,6 @@ from sigwrap.session.effects import (
     Replace,
     Restarted,
     Steps,
-    TakeDigests,
     Tampered,
     Tell,
     TellWatchers,
@@ -81,7 +79,6 @@ _ALLOWED = {Action.ALLOW: "exec_allowed", Action.AUDIT: "exec_audited"}
 _NO_APPROVAL_WHILE_TRACED = (
     "it needs approval, and its caller is traced: a tracer could make it run another program"
 )
-_DIGEST_TAKES_LONG = "computing the digest of such a large file takes too long"
 _NO_APPROVAL_UNREADABLE = (
     "it needs approval, and sigwrap may not read its caller: it could not verify the program"
 )
@@ -95,9 +92,9 @@ class ExecMediator:
         self._engine = engine
         self._is_watched = is_watched
         self._limits = engine.policy.limits
-        rules = engine.policy.command_rules
-        self._names_digests = any(rule.sha256 or rule.not_sha256 for rule in rules)
-        self._rules_about_loading = frozenset(rule.name for rule in rules if rule.loads_code)
+        self._rules_about_loading = frozenset(
+            rule.name for rule in engine.policy.command_rules if rule.loads_code
+        )
         self._execs = 0
         self.last_denial = ""  # the rule that denied
         self.denied_last = 0  # the pid of its caller
@@ -109,7 +106,8 @@ class ExecMediator:
 
     def mediate(self, process: Process, syscall: str) -> Steps:
         """Handle an exec, from its request to its outcome."""
-        facts = yield from self._look()
+        yield ExecTurn()
+        facts: ExecFacts | Unseen | WouldFail = yield Look()
         match facts:
             case ExecFacts(stub_rule=rule):
                 script = self._approved_scripts.pop(process, None)
@@ -121,13 +119,6 @@ class ExecMediator:
                 yield from self._deny_unseen(process, syscall, facts)
             case WouldFail():  # mostly a search along PATH
                 yield Fail(facts.errno, Unrecorded.NOTHING_HAPPENS)
-
-    def _look(self) -> Generator[Effect, Any, ExecFacts | Unseen | WouldFail]:
-        yield ExecTurn()
-        facts: ExecFacts | Unseen | WouldFail = yield Look()
-        if self._names_digests and isinstance(facts, ExecFacts) and not (yield TakeDigests()):
-            return stalled(_DIGEST_TAKES_LONG)
-        return facts
 
     def allowing_event(self, facts: ExecFacts) -> Record | None:
         """Return the event of an exec that may run at once, or None."""
@@ -210,11 +201,8 @@ class ExecMediator:
                 payload = exec_payload(facts, decision, verified=facts.readable)
                 if answer is not None and answer.id:
                     payload["approval_id"] = answer.id
-                event = _ALLOWED.get(decision.action, "exec_allowed")  # or it is approved
-                if not (yield from self._recorded(facts, decision, event, payload)):
-                    return
-                path, effect = facts.programs[0].path, VerifyThenContinue()
-                runs = yield from self._continue(facts, path, decision.rule, effect)
+                effect = VerifyThenContinue()
+                runs = yield from self._record_and_continue(facts, decision, payload, effect)
                 if runs and script is not None:
                     if len(self._approved_scripts) >= _SCRIPTS_KEPT:
                         del self._approved_scripts[next(iter(self._approved_scripts))]
@@ -230,14 +218,11 @@ class ExecMediator:
 
     def _run_traced(self, facts: ExecFacts, *, verified: bool) -> Steps:
         decision = self._judge_as_traced(facts)
-        event = _ALLOWED.get(decision.action)
-        if event is None:
+        if decision.action not in _ALLOWED:
             yield from self._deny(facts, decision, traced=True)
             return
         payload = exec_payload(facts, decision, verified=verified, traced=True)
-        if (yield from self._recorded(facts, decision, event, payload)):
-            path = facts.programs[0].path
-            yield from self._continue(facts, path, decision.rule, ContinueWatched())
+        yield from self._record_and_continue(facts, decision, payload, ContinueWatched())
 
     def _run_stub_command(self, facts: ExecFacts, rule: str) -> Steps:
         """Run a stub's command, which was judged when the stub's caller asked for it."""
@@ -247,9 +232,23 @@ class ExecMediator:
         if prepared is None:
             return
         payload = exec_payload(facts, decision, verified=prepared.readable)
-        if (yield from self._recorded(facts, decision, "exec_allowed", payload)):
-            effect = VerifyThenContinue(is_replacement=True)
-            yield from self._continue(facts, prepared.path, rule, effect)
+        effect = VerifyThenContinue(is_replacement=True)
+        yield from self._record_and_continue(facts, decision, payload, effect, prepared.path)
+
+    def _record_and_continue(
+        self,
+        facts: ExecFacts,
+        decision: Decision,
+        payload: Payload,
+        effect: VerifyThenContinue | ContinueWatched,
+        path: str = "",
+    ) -> Judgement:
+        """Return whether the program runs. `path`: the replacement's."""
+        event = _ALLOWED.get(decision.action, "exec_allowed")  # or it is approved
+        if not (yield from self._recorded(facts, decision, event, payload)):
+            return False
+        path = path or facts.programs[0].path
+        return (yield from self._continue(facts, path, decision.rule, effect))
 
     def _recorded(
         self, facts: ExecFacts, decision: Decision, event: str, payload: Payload
@@ -460,7 +459,8 @@ class ExecMediator:
 
         The environment may have changed. A later change makes the verification fail.
         """
-        now = yield from self._look()
+        yield ExecTurn()
+        now: ExecFacts | Unseen | WouldFail = yield Look()
         if isinstance(now, Unseen):
             yield from self._deny_unseen(facts.process, facts.syscall, now)
             return

@@ -54,30 +54,6 @@ if TYPE_CHECKING:
 class ExecHoldings:
     """The state and resources of one exec."""
 
-    __slots__ = (
-        "asked",
-        "at_exec_stop",
-        "descriptor",
-        "execs",
-        "executable",
-        "expected",
-        "facts",
-        "held_tracer",
-        "holds_secret",
-        "is_continued",
-        "is_refused",
-        "judged",
-        "name",
-        "path",
-        "recording",
-        "redirection",
-        "replacement",
-        "replacement_argv",
-        "sets_environment",
-        "tid",
-        "variables",
-    )
-
     def __init__(self, execs: Execs) -> None:
         self.execs = execs
         self.asked: Asked | None = None
@@ -135,7 +111,7 @@ class Tracer:
         self._processes = session.processes
         self._pool = session.pool
         self._turns = session.exec_turns
-        self._restarts = mediation.restarts
+        self._traced_for_signals = mediation.restarts.traced_until_s
         self._waits_through_signals = session.facts.launched.waits_through_signals
         self._by_tid: dict[int, Request] = {}
         self._by_pid: dict[int, Request] = {}
@@ -164,11 +140,11 @@ class Tracer:
 
     def hold(self, request: Request) -> None:
         """Seize the caller. Raises NotTraceable or Gone."""
-        is_ours = request.tid == request.process.pid and self._restarts.hand_over(request.tid)
+        is_traced = self._traced_for_signals.pop(request.tid, None) is not None
         try:
             ptrace.seize(request.tid)
         except NotTraceable:
-            if not is_ours or tracer_of(request.tid) != os.getpid():
+            if not is_traced or tracer_of(request.tid) != os.getpid():
                 raise
         self.held_already(request)
 
@@ -231,7 +207,7 @@ class Tracer:
     def _on_exec(self, pid: int) -> None:
         """Verify the new image. The thread has its leader's id by now, even if it did not lead its
         process; sigwrap traces only one thread of each process."""
-        self._restarts.on_end(pid)  # the leader
+        self._traced_for_signals.pop(pid, None)  # the leader
         request = self._by_pid.get(pid)
         judged: Executable | None = None if request is None else request.holdings.judged
         if request is None or judged is None:  # sigwrap has not let this exec go on
@@ -366,11 +342,13 @@ def difference(pid: int, judged: Executable) -> str:
             return "the kernel loaded another interpreter"
         if judged.readable and place_of(b"/proc/%d/root" % pid) != judged.root:
             return "its root directory changed, and it loads libraries from there"
-        if judged.readable and not judged.where.holds(pid):
+        folder = judged.where.folder
+        if judged.readable and folder is not None and place_of(b"/proc/%d/cwd" % pid) != folder:
             return "its directory changed"
         if not (judged.content_holds() and judged.digests_hold()):
             return "the file's content changed"
-        if judged.readable and judged.environment and judged.environment.differs(pid):
+        environment = judged.environment
+        if judged.readable and environment and environment.matters and environment.differs(pid):
             return "its environment changed"
     except OSError as unreadable:
         return f"cannot read the loaded image: {unreadable.strerror}"

@@ -180,11 +180,6 @@ class ExecTurn(NamedTuple):
     """Wait while the session is frozen, or another thread of the process is at an exec."""
 
 
-class TakeDigests(NamedTuple):
-    """Compute the digests that the rules ask for, in a worker if the files are large. Reply:
-    whether all are known."""
-
-
 class ReadBasis(NamedTuple):
     """Read what an approval rests on besides the facts; the exec stop compares it. Reply: Basis."""
 
@@ -370,7 +365,6 @@ Effect = (
     | ReadBasis
     | ExecTurn
     | Look
-    | TakeDigests
     | Tell
     | EndRun
     | TellWatchers

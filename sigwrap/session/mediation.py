@@ -125,7 +125,7 @@ class Mediation:
 
     def on_end(self, tid: int) -> None:
         self.execs.on_end(tid)
-        self.restarts.on_end(tid)
+        self.restarts.traced_until_s.pop(tid, None)
 
     def process_ended(self, process: Process, status: int | None) -> None:
         """Forget the process. `status`: its exit status; None after a signal, or if unknown."""

@@ -32,7 +32,7 @@ from sigwrap.session.recorder import Repeats
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
-_GATHER_FACTS = frozenset({effects.ExecTurn, effects.Look, effects.TakeDigests})
+_GATHER_FACTS = frozenset({effects.ExecTurn, effects.Look})
 _TIMED = frozenset(kind.name for kind in EVENT_TYPES.values() if "evaluation_us" in kind.fields)
 
 
@@ -47,7 +47,7 @@ class CallHandler(Protocol):
         """Read what the call asks for. Raises WouldBlock, unless it may wait: then in a worker."""
 
     def facts(self, request: Request, seen: Any) -> object:
-        """Return the reply to Look, in the loop."""
+        """Return the reply to Look, or InWorker; in the loop."""
 
     def stalled(self, request: Request, why: str) -> object:
         """Return the reply to Look if no worker has read it in time."""

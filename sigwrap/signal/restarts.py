@@ -26,13 +26,13 @@ _LEFT_TO_OTHERS_S = 0.1
 class Restarts:
     def __init__(self, session: Session) -> None:
         self._loop = session.loop
-        self._traced_until_s: dict[int, float] = {}  # by pid
+        self.traced_until_s: dict[int, float] = {}  # by pid; an exec takes its process out
         self._left_to_others: set[int] = set()
         self._looks = False
 
     def expects_ends(self, pid: int) -> None:
         """Trace a process that is about to signal a child or to fork, and waits for the answer."""
-        if pid not in self._traced_until_s:
+        if pid not in self.traced_until_s:
             if pid in self._left_to_others:
                 return
             if not signals.is_in(pid, signal.SIGCHLD, b"SigCgt"):  # as in most processes
@@ -44,20 +44,16 @@ class Restarts:
             except KernelError:
                 return  # it is traced, unreadable, or was killed
             self._look_later()
-        self._traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S
-
-    def hand_over(self, pid: int) -> bool:
-        """Return whether the process was traced. From now on it is traced for its exec."""
-        return self._traced_until_s.pop(pid, None) is not None
+        self.traced_until_s[pid] = time.monotonic() + _TRACED_FOR_S
 
     def let_go(self, pid: int) -> bool:
         """Return whether this class traces the process: if so, release it soon for another tracer.
 
         A process that waits for an answer stops on its way out.
         """
-        if pid not in self._traced_until_s:
+        if pid not in self.traced_until_s:
             return False
-        self._traced_until_s[pid] = 0.0
+        self.traced_until_s[pid] = 0.0
         self._left_to_others.add(pid)
         self._loop.call_in(_LEFT_TO_OTHERS_S, self._left_to_others.discard, pid)
         _interrupt(pid)
@@ -65,28 +61,25 @@ class Restarts:
 
     def on_stop(self, pid: int, wait_status: int) -> bool:
         """Return whether the stopped process is traced by this class."""
-        if pid not in self._traced_until_s or os.WIFCONTINUED(wait_status):
+        if pid not in self.traced_until_s or os.WIFCONTINUED(wait_status):
             return False
         try:
             goes_on_traced = self._send_on(pid, wait_status)
         except KernelError:
             goes_on_traced = False  # it was killed at its stop
         if not goes_on_traced:
-            self.on_end(pid)
+            del self.traced_until_s[pid]
         return True
 
     def _send_on(self, pid: int, wait_status: int) -> bool:
         stop = os.WSTOPSIG(wait_status)
         number = 0 if wait_status >> 16 or stop == ptrace.SYSCALL_STOP else stop
         ptrace.make_again(pid, wait_status)
-        if number and time.monotonic() < self._traced_until_s[pid]:
+        if number and time.monotonic() < self.traced_until_s[pid]:
             ptrace.resume(pid, number)
             return True
         ptrace.detach(pid, number)
         return False
-
-    def on_end(self, pid: int) -> None:
-        self._traced_until_s.pop(pid, None)
 
     def _look_later(self) -> None:
         if not self._looks:
@@ -95,11 +88,11 @@ class Restarts:
 
     def _look(self) -> None:
         now_s = time.monotonic()
-        for pid, until_s in self._traced_until_s.items():
+        for pid, until_s in self.traced_until_s.items():
             if now_s >= until_s or ptrace.would_begin_anew(pid):
                 _interrupt(pid)
         self._looks = False
-        if self._traced_until_s:
+        if self.traced_until_s:
             self._look_later()
 
 

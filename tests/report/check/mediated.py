@@ -114,7 +114,6 @@ class Mediated:
             effects.PrepareStubCommand: REPLACED,
             effects.Replace: effects.Restarted(),
             effects.Look: facts,
-            effects.TakeDigests: True,
             effects.LookUpNames: frozenset(),
             effects.ReadBasis: Basis(location, ("content",)),
             effects.LookAgain: True,

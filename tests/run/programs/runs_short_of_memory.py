@@ -42,6 +42,6 @@ def difference_if_there_is_memory(pid: int, judged: Executable, **options: bool)
 
 difference = verify.difference
 verify.difference = difference_if_there_is_memory
-handler.look = if_there_is_memory(handler.look)
+handler.Execs.look = if_there_is_memory(handler.Execs.look)  # type: ignore[method-assign]
 handler.ExecFacts = facts_if_there_is_memory  # type: ignore[assignment, misc]
 sys.exit(main(sys.argv[1:]))
