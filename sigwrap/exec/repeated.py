@@ -396,7 +396,6 @@ def _exit_text(comm: str, depth: int) -> tuple[bytes, bytes, bytes]:
 # Find execs that may repeat an earlier one without a new judgement.
 
 _REPEATED = frozenset({"exec_allowed", "exec_audited"})
-_NOT_REPEATED = ("approval_id", "elsewhere", "shadows")
 
 
 def may_repeat(session: Session) -> bool:
@@ -415,22 +414,21 @@ def may_repeat(session: Session) -> bool:
 
 
 def _is_repeatable(facts: ExecFacts, recorded: Record) -> bool:
-    """Return whether the exec can be repeated. `recorded`: the event that says it may run."""
+    """Return whether the exec can be repeated: the rules asked only for facts that last while the
+    file's path and state do. Only root can make a file's owner less trustworthy.
+
+    `recorded`: the event that says it may run.
+    """
     if recorded.event not in _REPEATED or recorded.escalation is not None:
         return False
     if not (facts.readable and recorded.payload.get("verified")) or facts.truncated:
         return False
     if len(facts.programs) != 1 or facts.scripts or facts.stub_rule is not None:
         return False
-    if any(name in recorded.payload for name in _NOT_REPEATED):
+    program, path = facts.programs[0], facts.path
+    if "approval_id" in recorded.payload or facts.syscall != "execve" or not facts.cwd:
         return False
-    return facts.syscall == "execve" and bool(facts.cwd) and _is_plain(facts.programs[0], facts)
-
-
-def _is_plain(program: Program, facts: ExecFacts) -> bool:
-    """Return whether the rules asked only for facts that last while the file's path and state do.
-    Only root can make a file's owner less trustworthy."""
-    if not program.argv or not facts.path.startswith("/") or not program.path_is_told:
+    if not program.argv or not path.startswith("/") or not program.path_is_told:
         return False
     if program.elsewhere or program.shadows or program.counts_by_name or program.missing:
         return False
