@@ -101,7 +101,7 @@ static int counts_crowd, most_children, most_processes; /* 0: no limit */
 static unsigned mount_bit;
 static Place our_root;
 static PyObject *exit_before, *exit_after, *exit_event;
-static PyObject *judge, *is_missing, *place_of_child; /* methods of repeated.py */
+static PyObject *owner; /* of exec/repeated.py */
 
 static struct seccomp_notif request;
 static Facts facts;
@@ -410,7 +410,7 @@ static int open_at_once(const char *path, uint64_t flags)
 static int is_missing_for_it(int pid, int error)
 {
     Py_ssize_t length = facts.path_length;
-    PyObject *found = PyObject_CallFunction(is_missing, "iy#i", pid, facts.path, length, error);
+    PyObject *found = PyObject_CallMethod(owner, "is_missing", "iy#i", pid, facts.path, length, error);
     int is_so = found == Py_True;
     Py_XDECREF(found);
     PyErr_Clear(); /* the slow path comes upon the same error */
@@ -454,8 +454,8 @@ static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
         if (!memcmp(&parent->image, image, sizeof *image))
             found.depth = parent->depth + 1;
     } else {
-        PyObject *place = PyObject_CallFunction(place_of_child, "i(KKK)", ppid, image->code,
-                                                image->stack, image->heap);
+        PyObject *place = PyObject_CallMethod(owner, "place_of_child", "i(KKK)", ppid, image->code,
+                                              image->stack, image->heap);
         if (!place || !PyArg_ParseTuple(place, "iii", &found.depth, &found.below, &found.siblings))
             PyErr_Clear(); /* the slow path comes upon the same error */
         Py_XDECREF(place);
@@ -489,7 +489,7 @@ static PyObject *find(PyObject *remembered, const Stat *stat, int depth, int fd,
         (long long)file->stx_ctime.tv_sec, file->stx_ctime.tv_nsec, place.mount);
     PyObject *entry = key ? PyDict_GetItemWithError(remembered, key) : NULL;
     if (key && !entry) {
-        Py_XDECREF(PyObject_CallFunction(judge, "Oi", key, fd));
+        Py_XDECREF(PyObject_CallMethod(owner, "judge", "Oi", key, fd));
         entry = PyErr_Occurred() ? NULL : PyDict_GetItemWithError(remembered, key);
         PyErr_Clear(); /* the slow path comes upon the same error */
     }
@@ -568,7 +568,7 @@ static int is_over(int pidfd, int fd)
     return LEFT;
 }
 
-static PyObject *hits, *held;
+static PyObject *held;
 
 /* Up to the answer, the slow path can take over: nothing has happened yet. */
 static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int ends)
@@ -645,9 +645,6 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
         held = Py_BuildValue("(iOi)", fd, entry, -1);
         return UNWRITTEN;
     }
-    PyObject *hit = Py_BuildValue("(OK)", entry, (unsigned long long)since_ns);
-    PyList_Append(hits, hit);
-    Py_XDECREF(hit);
 
     Place image = place_in(&file);
     Stat after;
@@ -705,7 +702,6 @@ static PyObject *serve(PyObject *module, PyObject *args)
     written_bytes = written_ns = 0;
     memcpy(head, its_head, 32);
     rows = PyList_New(0);
-    hits = PyList_New(0);
     is_torn = 0;
     ended = PyList_New(0);
     held = NULL;
@@ -776,24 +772,22 @@ static PyObject *serve(PyObject *module, PyObject *args)
     int is_asked = outcome != QUIET && outcome != CHILDREN && outcome != BROKEN;
     if (PyErr_Occurred())
         PyErr_Clear(); /* out of memory: an item is missing in a list */
-    return Py_BuildValue("(iy#Ny#LKNNNNO)", outcome, (char *)&request,
+    return Py_BuildValue("(iy#Ny#LKNNNO)", outcome, (char *)&request,
                          (Py_ssize_t)(is_asked ? sizeof request : 0), rows, (char *)head,
                          (Py_ssize_t)32, (long long)written_bytes, (unsigned long long)written_ns,
-                         processes, hits, ended, held, is_torn ? Py_True : Py_False);
+                         processes, ended, held, is_torn ? Py_True : Py_False);
 }
 
 static PyObject *set_up(PyObject *module, PyObject *args)
 {
     unsigned long long inode, major, minor, mount;
-    if (!PyArg_ParseTuple(args, "iiii(KKKK)Ii(pii)OOOOO(SSS)", &listener, &journal,
+    if (!PyArg_ParseTuple(args, "Oiiii(KKKK)Ii(pii)OO(SSS)", &owner, &listener, &journal,
                           &child_signals, &proc, &inode, &major, &minor, &mount, &mount_bit,
                           &first_left_to_others, &counts_crowd, &most_children, &most_processes,
-                          &judge, &is_missing, &place_of_child, &next_hash, &hasher, &exit_event,
-                          &exit_before, &exit_after))
+                          &next_hash, &hasher, &exit_event, &exit_before, &exit_after))
         return NULL;
     our_root = (Place){inode, major << 32 | minor, mount};
-    PyObject *kept[] = {judge,  is_missing, place_of_child, next_hash,
-                        hasher, exit_event, exit_before,    exit_after};
+    PyObject *kept[] = {owner, next_hash, hasher, exit_event, exit_before, exit_after};
     for (size_t at = 0; at < sizeof kept / sizeof *kept; at++)
         Py_INCREF(kept[at]);
     Py_RETURN_NONE;

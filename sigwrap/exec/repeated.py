@@ -126,7 +126,7 @@ class RepeatedExecs:
         until_s = loop.next_deadline_s
         if until_s is None:
             until_s = time.monotonic() + _LONGEST_STAY_S
-        outcome, request, *written, processes, hits, ended, held, is_torn = native.serve(
+        outcome, request, *written, processes, ended, held, is_torn = native.serve(
             loop.poll.fileno(),
             loop.ends.fileno(),
             self._processes.by_pid,
@@ -142,8 +142,8 @@ class RepeatedExecs:
         if is_torn:
             log.row_failed()
         self._take_processes(processes)
-        self._recorder.repeated += len(hits)
-        self._take_hits(hits)
+        hits = [_of(entry).facts for *_, entry, _, _, _ in processes]
+        self._take_hits(hits[:-1] if outcome == _UNWRITTEN else hits)
         for pidfd in ended:
             loop.on_end(pidfd)
         return outcome, request, held
@@ -151,6 +151,7 @@ class RepeatedExecs:
     def _set_up(self, log: SessionLog) -> None:
         (proc,) = procfs.held()
         native.set_up(
+            self,
             self._listener.fd,
             log.journal_fd,
             self._session.child_signals.fd,
@@ -159,20 +160,17 @@ class RepeatedExecs:
             self._ours.view.mounts.id_bit,
             self._processes.first_left_to_others,
             self._crowd,
-            self._judge,
-            self._is_missing,
-            self._place_of_child,
             next_hash,
             hasher(log.key),
             (b"process_exited", *_exit_text("", 0)[::2]),
         )
 
-    def _is_missing(self, tid: int, path: bytes, error: int) -> bool:
+    def is_missing(self, tid: int, path: bytes, error: int) -> bool:
         """Return whether the caller would get the same error for a path."""
         caller = Caller(tid, tid, self._ours.view)
         return caller.is_the_same_for_it(AT_FDCWD, path, OSError(error, ""))
 
-    def _place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int]:
+    def place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int]:
         """Return the depth of a child with this image, its nearest ancestor that has executed
         something unless that is the parent, and the number of its siblings."""
         parent = self._processes.by_pid.get(ppid)
@@ -207,13 +205,14 @@ class RepeatedExecs:
         for process in ended:
             process.ended()
 
-    def _take_hits(self, hits: list[tuple[list[Any], int]]) -> None:
+    def _take_hits(self, hits: list[ExecFacts]) -> None:
+        self._recorder.repeated += len(hits)
         if not self._watchers.counts_execs:
             return
-        for entry, at_ns in hits:
-            self._watchers.on_repeated_exec(_of(entry).facts, at_ns / 1e9)
-        for entry in {id(entry): entry for entry, _ in hits}.values():
-            self._renew_budget(_of(entry).facts)
+        for facts in hits:
+            self._watchers.on_repeated_exec(facts)
+        for facts in {id(facts): facts for facts in hits}.values():
+            self._renew_budget(facts)
 
     def _hold(
         self,
@@ -279,7 +278,7 @@ class RepeatedExecs:
         if _counted_as(facts) in self._budgets:
             self._renew_budget(facts)  # it may be used up
 
-    def _judge(self, key: tuple[Any, ...], fd: int) -> None:
+    def judge(self, key: tuple[Any, ...], fd: int) -> None:
         """Judge an exec of a plain file. If it may run, remember the facts.
 
         `key`: the facts as the extension has gathered them. `fd`: the file.
