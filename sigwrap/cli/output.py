@@ -64,7 +64,7 @@ def out_bytes(data: bytes, fd: int = 1) -> None:
 
 
 def version() -> str:
-    from sigwrap.exec.compiled import is_wanted
+    from sigwrap.exec import is_wanted
 
     how = "with C extension" if is_wanted() else "without C extension"
     return f"sigwrap {sigwrap.__version__}, {how}"

@@ -68,10 +68,10 @@ class Watchers:
         if self._profile is not None and not effect.is_replaced:
             self._look_for_drift(self._profile, effect)
 
-    def on_repeated_exec(self, facts: ExecFacts, at_s: float) -> None:
+    def on_repeated_exec(self, facts: ExecFacts) -> None:
         """Count one more of an exec that on_exec has seen before."""
         if self._same_execs is not None:
-            self._look_for_loop(self._same_execs, facts, at_s)
+            self._look_for_loop(self._same_execs, facts, time.monotonic())
 
     def execs_left(self, facts: ExecFacts) -> int:
         """Return how many more of this exec need no look as they come; -1 for any number."""

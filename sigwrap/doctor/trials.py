@@ -18,7 +18,7 @@ from sigwrap.bare import json, signal, suppress
 from sigwrap.doctor import checks, items
 from sigwrap.doctor.items import ITEMS, Finding, Level, level_of, unchecked
 from sigwrap.errors import KernelError, NoInterception, SigwrapError, StoreError
-from sigwrap.exec import compiled
+from sigwrap.exec import PURE_VARIABLE, is_wanted
 from sigwrap.kernel import libc, limits, procfs
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.libc import seconds_until
@@ -130,10 +130,10 @@ def _machine() -> Finding:
 
 
 def _accelerator() -> Finding:
-    if compiled.is_wanted():
+    if is_wanted():
         return Finding(items.ACCELERATOR, "loaded")
-    if os.environ.get(compiled.PURE_VARIABLE):
-        return Finding(items.ACCELERATOR, f"{compiled.PURE_VARIABLE} is set", "off")
+    if os.environ.get(PURE_VARIABLE):
+        return Finding(items.ACCELERATOR, f"{PURE_VARIABLE} is set", "off")
     return Finding(items.ACCELERATOR, "the extension was not compiled", "absent")
 
 

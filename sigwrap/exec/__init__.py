@@ -10,6 +10,25 @@ host          what sigwrap itself sees: mounts, the system's commands, files tha
 verify        follows an exec to its exec stop, and compares the loaded image
 traced        the same for a caller that another process traces
 replacements  prepares a program that runs in place of the command, or waits in its place
-repeated      plain files that have run before, without a new judgement
-compiled      what _repeated.c returns, which does that in C
+repeated      plain files that have run before, without a new judgement; with _repeated.c
 """
+
+from __future__ import annotations
+
+import os
+
+from sigwrap.bare import Any
+
+# The extension exists if the build had a compiler. Without it, sigwrap judges every exec anew, with
+# the same result.
+native: Any
+try:
+    from sigwrap.exec import _repeated as native  # type: ignore[attr-defined, no-redef]
+except ImportError:
+    native = None
+
+PURE_VARIABLE = "SIGWRAP_PURE_PYTHON"
+
+
+def is_wanted() -> bool:
+    return native is not None and not os.environb.get(PURE_VARIABLE.encode())

@@ -44,7 +44,7 @@
 #define PIDFD_GET_INFO 0xC040FF0BUL
 #define PIDFD_INFO_EXIT 8
 #define SEIZED (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
-#define ALL_CHILDREN (WNOHANG | WUNTRACED | WCONTINUED | __WALL)
+#define ALL_CHILDREN (WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | __WALL)
 
 #define STATX_FLAGS 0x4000 /* AT_STATX_DONT_SYNC: only what the kernel knows */
 #define NO_MAGIC_LINKS 0x02
@@ -53,7 +53,6 @@
 
 #define MOST_ROWS 256
 #define MOST_WORDS 64
-#define MOST_WAITED 64 /* as in session/children.py, which then looks for more */
 #define LONGEST_WORD 1024
 #define LONGEST_ROW 12288
 #define QUIET_MS 2
@@ -76,12 +75,11 @@ typedef struct {
 
 /* A process that serve() has seen first, until it returns. */
 typedef struct {
-    int pid, ppid, below, depth, pidfd, has_ended, comm_length;
+    int pid, ppid, depth, pidfd, has_run, has_ended, comm_length;
     uint64_t start;
-    Image forked, image; /* after the fork, and after its last exec */
+    Image forked, image; /* after the fork, and after its exec if that has succeeded */
     char comm[64];
-    PyObject *runs;  /* its execs: their entries and images */
-    PyObject *entry; /* of the last one; `runs` holds it */
+    PyObject *entry; /* of its exec */
 } Seen;
 
 typedef struct {
@@ -91,23 +89,23 @@ typedef struct {
 } Facts;
 
 /* The items of an entry, which repeated.py makes. */
-enum { EVENT, BEFORE_PPID, AFTER_PPID, AFTER_BELOW, EXIT_AFTER_PPID, BUDGET };
+enum { EVENT, BEFORE_PPID, AFTER_PPID, EXIT_AFTER_PPID, BUDGET };
 
 /* What serve() returns: nothing to do; a request for the slow path; a request that comes after ends
    of processes; an exec that goes on and is not over; one that it has refused because the log can't
-   be written; an error of the listener. */
-enum { QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, BROKEN };
+   be written; results of wait(2), for the slow path; an error of the listener. */
+enum { QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, CHILDREN, BROKEN };
 
 static int listener, journal, child_signals, proc, first_left_to_others;
 static int counts_crowd, most_children, most_processes; /* 0: no limit */
 static unsigned mount_bit;
 static Place our_root;
 static PyObject *exit_before, *exit_after, *exit_event;
-static PyObject *judge, *is_missing, *place_of_child; /* methods of repeated.py */
+static PyObject *owner; /* of exec/repeated.py */
 
 static struct seccomp_notif request;
 static Facts facts;
-static Seen seen[MOST_ROWS + 1]; /* each exec adds a row */
+static Seen seen[MOST_ROWS + 1]; /* each adds a row */
 static int seen_count;
 
 /* Rows of the log */
@@ -148,6 +146,14 @@ static void add_number(Row *row, int64_t number)
 {
     char text[24];
     add(row, text, snprintf(text, sizeof text, "%lld", (long long)number));
+}
+
+static void add_member(Row *row, const char *name, int64_t number)
+{
+    add(row, ",\"", 2);
+    add(row, name, strlen(name));
+    add(row, "\":", 2);
+    add_number(row, number);
 }
 
 static void begin_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
@@ -404,11 +410,18 @@ static int open_at_once(const char *path, uint64_t flags)
 static int is_missing_for_it(int pid, int error)
 {
     Py_ssize_t length = facts.path_length;
-    PyObject *found = PyObject_CallFunction(is_missing, "iy#i", pid, facts.path, length, error);
+    PyObject *found = PyObject_CallMethod(owner, "is_missing", "iy#i", pid, facts.path, length, error);
     int is_so = found == Py_True;
     Py_XDECREF(found);
     PyErr_Clear(); /* the slow path comes upon the same error */
     return is_so;
+}
+
+static int is_key_of(PyObject *dict, PyObject *key)
+{
+    int is_there = key && PyDict_Contains(dict, key) == 1;
+    Py_XDECREF(key);
+    return is_there;
 }
 
 static Seen *seen_here(int pid)
@@ -429,24 +442,25 @@ static int is_repeatable(const Image *image)
 typedef struct {
     int depth; /* -1 if it is unknown */
     int below; /* the nearest ancestor that has run something, if that is not the parent; else 0 */
-    int siblings, processes; /* known ones that are alive, without the caller */
+    int siblings, processes; /* known ones that are alive, and the caller */
 } Whereabouts;
 
 /* Return the place of a process that has made no exec since its fork. */
 static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
 {
-    Whereabouts found = {-1, 0, 0, PyDict_Size(by_pid)};
+    Whereabouts found = {-1, 0, 0, PyDict_Size(by_pid) + 1};
     Seen *parent = seen_here(ppid);
     if (parent) {
         if (!memcmp(&parent->image, image, sizeof *image))
             found.depth = parent->depth + 1;
     } else {
-        PyObject *place = PyObject_CallFunction(place_of_child, "i(KKK)", ppid, image->code,
-                                                image->stack, image->heap);
+        PyObject *place = PyObject_CallMethod(owner, "place_of_child", "i(KKK)", ppid, image->code,
+                                              image->stack, image->heap);
         if (!place || !PyArg_ParseTuple(place, "iii", &found.depth, &found.below, &found.siblings))
             PyErr_Clear(); /* the slow path comes upon the same error */
         Py_XDECREF(place);
     }
+    found.siblings++;
     for (int at = 0; at < seen_count; at++)
         if (!seen[at].has_ended) {
             found.processes++;
@@ -475,7 +489,7 @@ static PyObject *find(PyObject *remembered, const Stat *stat, int depth, int fd,
         (long long)file->stx_ctime.tv_sec, file->stx_ctime.tv_nsec, place.mount);
     PyObject *entry = key ? PyDict_GetItemWithError(remembered, key) : NULL;
     if (key && !entry) {
-        Py_XDECREF(PyObject_CallFunction(judge, "Oi", key, fd));
+        Py_XDECREF(PyObject_CallMethod(owner, "judge", "Oi", key, fd));
         entry = PyErr_Occurred() ? NULL : PyDict_GetItemWithError(remembered, key);
         PyErr_Clear(); /* the slow path comes upon the same error */
     }
@@ -501,21 +515,14 @@ static int write_exec(PyObject *entry, int ppid, const Whereabouts *where, uint6
     begin_row(&row, event, request.pid, time_ns);
     add_bytes(&row, PyList_GetItem(entry, BEFORE_PPID));
     add_number(&row, ppid);
+    if (where->below)
+        add_member(&row, "below", where->below);
     add_bytes(&row, PyList_GetItem(entry, AFTER_PPID));
-    if (where->below) {
-        static const char below[] = ",\"below\":";
-        add(&row, below, sizeof below - 1);
-        add_number(&row, where->below);
-    }
-    add_bytes(&row, PyList_GetItem(entry, AFTER_BELOW));
     if (counts_crowd) {
-        static const char processes[] = ",\"processes\":", evaluation[] = ",\"evaluation_us\":";
-        add_number(&row, where->siblings);
-        add(&row, processes, sizeof processes - 1);
-        add_number(&row, where->processes);
-        add(&row, evaluation, sizeof evaluation - 1);
+        add_member(&row, "siblings", where->siblings);
+        add_member(&row, "processes", where->processes);
     }
-    add_number(&row, (now_ns(CLOCK_MONOTONIC) - since_ns) / 1000);
+    add_member(&row, "evaluation_us", (now_ns(CLOCK_MONOTONIC) - since_ns) / 1000);
     add(&row, "}", 1);
     return write_row(&row, event, request.pid, time_ns);
 }
@@ -561,16 +568,7 @@ static int is_over(int pidfd, int fd)
     return LEFT;
 }
 
-static PyObject *hits, *held;
-
-static void note_run(Seen *process, PyObject *entry, const Image *image)
-{
-    PyObject *run = Py_BuildValue("(O(KKK))", entry, image->code, image->stack, image->heap);
-    PyList_Append(process->runs, run);
-    Py_XDECREF(run);
-    process->image = *image;
-    process->entry = entry;
-}
+static PyObject *held;
 
 /* Up to the answer, the slow path can take over: nothing has happened yet. */
 static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int ends)
@@ -592,42 +590,18 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
         answer(error);
         return QUIET;
     }
-    PyObject *path = PyBytes_FromStringAndSize(facts.path, facts.path_length);
-    int is_known = path && PyDict_Contains(paths, path) == 1;
-    Py_XDECREF(path);
-    if (!is_known)
+    if (!is_key_of(paths, PyBytes_FromStringAndSize(facts.path, facts.path_length)))
         return is_over(-1, fd);
-
-    Seen *process = seen_here(pid);
+    if (seen_here(pid) || is_key_of(by_pid, PyLong_FromLong(pid)))
+        return is_over(-1, fd);
+    pidfd = syscall(SYS_pidfd_open, pid, 0); /* fails for a thread that leads no process */
+    if (pidfd < 0 || pidfd >= first_left_to_others)
+        return is_over(pidfd, fd);
     Stat before;
-    if (process) {
-        for (int at = 0; at < seen_count; at++)
-            if (seen[at].ppid == pid && &seen[at] != process)
-                return is_over(-1, fd); /* its children have its earlier program */
-    } else {
-        PyObject *number = PyLong_FromLong(pid);
-        int is_of_old = PyDict_Contains(by_pid, number);
-        Py_DECREF(number);
-        if (is_of_old)
-            return is_over(-1, fd);
-        pidfd = syscall(SYS_pidfd_open, pid, 0); /* fails for a thread that leads no process */
-        if (pidfd < 0 || pidfd >= first_left_to_others)
-            return is_over(pidfd, fd);
-    }
     if (!read_stat(pid, &before) || strchr("ZX", before.state) || before.flags & DISCONNECTED)
         return is_over(pidfd, fd);
     Whereabouts where = place_below(by_pid, before.ppid, &before.image);
-    if (is_repeatable(&before.image))
-        return is_over(pidfd, fd);
-    if (process) {
-        int is_the_same = before.ppid == process->ppid && before.start == process->start;
-        where.depth = is_the_same ? process->depth : -1;
-        where.below = process->below;
-    } else {
-        where.siblings++;
-        where.processes++;
-    }
-    if (where.depth < 0 || is_too_crowded(&where))
+    if (where.depth < 0 || is_too_crowded(&where) || is_repeatable(&before.image))
         return is_over(pidfd, fd);
     struct statx file;
     if (statx(fd, "", STATX_FLAGS | AT_EMPTY_PATH, STATX_BASIC_STATS | mount_bit, &file) < 0 ||
@@ -651,32 +625,26 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     ptrace(PTRACE_INTERRUPT, pid, 0, 0); /* so that it stops also if the kernel refuses the exec */
     answer(is_written ? 0 : EACCES);
 
-    if (!process) {
-        process = &seen[seen_count++];
-        memset(process, 0, sizeof *process);
-        process->pid = pid;
-        process->ppid = before.ppid;
-        process->below = where.below;
-        process->depth = where.depth;
-        process->start = before.start;
-        process->forked = process->image = before.image;
-        process->comm_length = before.comm_length;
-        memcpy(process->comm, before.comm, before.comm_length);
-        process->pidfd = pidfd;
-        process->runs = PyList_New(0);
-        struct epoll_event end = {.events = EPOLLIN | EPOLLET, .data.fd = pidfd};
-        if (epoll_ctl(ends, EPOLL_CTL_ADD, pidfd, &end) < 0) {
-            close(pidfd);
-            process->pidfd = -1;
-        }
+    Seen *process = &seen[seen_count++];
+    memset(process, 0, sizeof *process);
+    process->pid = pid;
+    process->ppid = before.ppid;
+    process->depth = where.depth;
+    process->start = before.start;
+    process->forked = process->image = before.image;
+    process->comm_length = before.comm_length;
+    memcpy(process->comm, before.comm, before.comm_length);
+    process->entry = entry;
+    process->pidfd = pidfd;
+    struct epoll_event end = {.events = EPOLLIN | EPOLLET, .data.fd = pidfd};
+    if (epoll_ctl(ends, EPOLL_CTL_ADD, pidfd, &end) < 0) {
+        close(pidfd);
+        process->pidfd = -1;
     }
     if (!is_written) {
         held = Py_BuildValue("(iOi)", fd, entry, -1);
         return UNWRITTEN;
     }
-    PyObject *hit = Py_BuildValue("(OK)", entry, (unsigned long long)since_ns);
-    PyList_Append(hits, hit);
-    Py_XDECREF(hit);
 
     Place image = place_in(&file);
     Stat after;
@@ -684,35 +652,33 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
         held = Py_BuildValue("(iOi)", fd, entry, status);
         return HELD;
     }
-    note_run(process, entry, &after.image);
+    process->image = after.image;
+    process->has_run = 1;
     ptrace(PTRACE_DETACH, pid, 0, 0); /* fails if it was killed at its stop */
     close(fd);
     return QUIET;
 }
 
-/* Collect what wait(2) reports of others, for the slow path. */
-static void take_children(PyObject *waited)
+/* Return whether wait(2) has something for the slow path. An exec stop that has_stopped_at_exec has
+   seen leaves its signal behind. */
+static int has_children_to_report(void)
 {
     struct signalfd_siginfo signals[32];
-    int status, pid;
+    siginfo_t found = {.si_pid = 0};
     while (read(child_signals, signals, sizeof signals) == sizeof signals)
         ;
-    while (PyList_Size(waited) < MOST_WAITED && (pid = waitpid(-1, &status, ALL_CHILDREN)) != 0) {
-        PyObject *found = Py_BuildValue("(ii)", pid, pid < 0 ? 0 : status);
-        PyList_Append(waited, found);
-        Py_XDECREF(found);
-        if (pid < 0)
-            return;
-    }
+    return waitid(P_ALL, 0, &found, ALL_CHILDREN) < 0 || found.si_pid != 0;
 }
 
 static PyObject *process_tuple(const Seen *process)
 {
-    const Image *forked = &process->forked;
-    return Py_BuildValue("(iiiiKy#(KKK)NO)", process->pid, process->ppid, process->depth,
-                         process->pidfd, (unsigned long long)process->start, process->comm,
+    const Image *forked = &process->forked, *image = &process->image;
+    return Py_BuildValue("(iiiKiy#(KKK)OO(KKK)O)", process->pid, process->ppid, process->depth,
+                         (unsigned long long)process->start, process->pidfd, process->comm,
                          (Py_ssize_t)process->comm_length, forked->code, forked->stack,
-                         forked->heap, process->runs, process->has_ended ? Py_True : Py_False);
+                         forked->heap, process->entry, process->has_run ? Py_True : Py_False,
+                         image->code, image->stack, image->heap,
+                         process->has_ended ? Py_True : Py_False);
 }
 
 static PyObject *serve(PyObject *module, PyObject *args)
@@ -735,9 +701,7 @@ static PyObject *serve(PyObject *module, PyObject *args)
     room = its_room;
     written_bytes = written_ns = 0;
     memcpy(head, its_head, 32);
-    PyObject *waited = PyList_New(0);
     rows = PyList_New(0);
-    hits = PyList_New(0);
     is_torn = 0;
     ended = PyList_New(0);
     held = NULL;
@@ -785,11 +749,11 @@ static PyObject *serve(PyObject *module, PyObject *args)
         for (int i = 0; i < count; i++)
             if (found[i].data.fd == listener && found[i].events & EPOLLIN)
                 has_request = 1;
-            else if (found[i].data.fd == child_signals)
-                take_children(waited);
-            else
+            else if (found[i].data.fd != child_signals)
                 is_else = 1;
-        if (is_else || PyList_Size(waited))
+            else if (has_children_to_report())
+                outcome = CHILDREN;
+        if (is_else || outcome != QUIET)
             break;
     }
     struct epoll_event armed = {.events = EPOLLIN, .data.fd = ends};
@@ -805,27 +769,25 @@ static PyObject *serve(PyObject *module, PyObject *args)
         Py_INCREF(Py_None);
         held = Py_None;
     }
-    int is_asked = outcome != QUIET && outcome != BROKEN;
+    int is_asked = outcome != QUIET && outcome != CHILDREN && outcome != BROKEN;
     if (PyErr_Occurred())
         PyErr_Clear(); /* out of memory: an item is missing in a list */
-    return Py_BuildValue("(iy#y#LKNNNNNNO)", outcome, (char *)&request,
-                         (Py_ssize_t)(is_asked ? sizeof request : 0), (char *)head, (Py_ssize_t)32,
-                         (long long)written_bytes, (unsigned long long)written_ns, rows, processes,
-                         hits, ended, waited, held, is_torn ? Py_True : Py_False);
+    return Py_BuildValue("(iy#Ny#LKNNNO)", outcome, (char *)&request,
+                         (Py_ssize_t)(is_asked ? sizeof request : 0), rows, (char *)head,
+                         (Py_ssize_t)32, (long long)written_bytes, (unsigned long long)written_ns,
+                         processes, ended, held, is_torn ? Py_True : Py_False);
 }
 
 static PyObject *set_up(PyObject *module, PyObject *args)
 {
     unsigned long long inode, major, minor, mount;
-    if (!PyArg_ParseTuple(args, "iiii(KKKK)Ii(pii)OOOOO(SSS)", &listener, &journal,
+    if (!PyArg_ParseTuple(args, "Oiiii(KKKK)Ii(pii)OO(SSS)", &owner, &listener, &journal,
                           &child_signals, &proc, &inode, &major, &minor, &mount, &mount_bit,
                           &first_left_to_others, &counts_crowd, &most_children, &most_processes,
-                          &judge, &is_missing, &place_of_child, &next_hash, &hasher, &exit_event,
-                          &exit_before, &exit_after))
+                          &next_hash, &hasher, &exit_event, &exit_before, &exit_after))
         return NULL;
     our_root = (Place){inode, major << 32 | minor, mount};
-    PyObject *kept[] = {judge,  is_missing, place_of_child, next_hash,
-                        hasher, exit_event, exit_before,    exit_after};
+    PyObject *kept[] = {owner, next_hash, hasher, exit_event, exit_before, exit_after};
     for (size_t at = 0; at < sizeof kept / sizeof *kept; at++)
         Py_INCREF(kept[at]);
     Py_RETURN_NONE;

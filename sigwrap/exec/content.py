@@ -43,11 +43,9 @@ _PT_INTERP = 3
 _PATH_MAX = 4096
 _MACHINE_AT = 18
 _NATIVE = b"\xb7\0" if IS_AARCH64 else b"\x3e\0"  # EM_AARCH64, EM_X86_64
-_ELF_READ_AT_ONCE = 4096
+_READ_AT_START = 4096
 _WIDE = (struct.Struct("<32xQ14xHH"), struct.Struct("<I4xQ16xQ16x"))
 _NARROW = (struct.Struct("<28xI10xHH"), struct.Struct("<II8xI12x"))
-
-_headers: dict[State, bytes] = {}  # of files whose state changes with the next write
 
 
 class ExecRefused(Exception):
@@ -70,35 +68,63 @@ def reopen(fd: int, *, may_wait: bool = False) -> int:
     return procfs.open_file(f"/proc/self/fd/{fd}", os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK))
 
 
-def header(fd: int, state: State, *, may_wait: bool) -> bytes | None:
-    """Return how the file begins; None if sigwrap may not read it. Raises WouldBlock.
+class Loader(NamedTuple):
+    """The loader that an ELF file names: the kernel maps it as well, and starts it."""
+
+    path: bytes  # empty: a usual one, or none
+    may_change: bool  # a process other than root's may write to the ELF file
+
+
+USUAL_OF_ROOT = Loader(b"", may_change=False)
+
+
+class Beginning(NamedTuple):
+    header: bytes
+    loader: Loader | None  # of an ELF file
+
+
+_beginnings: dict[State, Beginning] = {}  # of files whose state changes with the next write
+
+
+def beginning(fd: int, state: State, *, may_wait: bool) -> Beginning | None:
+    """Return how the file begins; None if sigwrap may not read it. Raises WouldBlock, also for a
+    leased file: its holder has 45 s to give the lease up.
 
     A write through a mapping does not change the state: then the kernel loads another image, which
     the exec stop notices.
     """
-    known = _headers.get(state)
+    known = _beginnings.get(state)
     if known is not None:
         return known
     try:
-        readable = reopen(fd, may_wait=may_wait)
+        found = _beginning_now(fd, may_wait=may_wait)
     except PermissionError:
         return None
     except BlockingIOError as leased:
         raise WouldBlock(LEASED) from leased
-    try:
-        found = os.read(readable, _HEADER_BYTES)
-    finally:
-        os.close(readable)
     if has_settled(state):
-        if len(_headers) >= _KEPT:
-            _headers.clear()
-        _headers[state] = found
+        if len(_beginnings) >= _KEPT:
+            _beginnings.clear()
+        _beginnings[state] = found
     return found
 
 
-def await_lease(fd: int) -> None:
-    """Make the kernel break the lease: its holder has 45 s to give it up."""
-    os.close(reopen(fd, may_wait=True))
+def loader_holds(fd: int, found: Loader) -> bool:
+    """Check it at the exec stop, when no process can write to the file any more."""
+    return not found.may_change or _beginning_now(fd).loader == found
+
+
+def _beginning_now(fd: int, *, may_wait: bool = False) -> Beginning:
+    readable = reopen(fd, may_wait=may_wait)
+    try:
+        start, loader = os.pread(readable, _READ_AT_START, 0), None
+        if start.startswith(ELF_MAGIC):
+            path, state = _named_loader(readable, start), os.fstat(readable)
+            is_roots = state.st_uid == 0 and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            loader = Loader(b"" if path in USUAL_LOADERS else path, not is_roots)
+        return Beginning(start[:_HEADER_BYTES], loader)
+    finally:
+        os.close(readable)
 
 
 def digest(fd: int) -> str:
@@ -173,35 +199,6 @@ def command_line(argv: Sequence[bytes]) -> bytes:
 # ELF files
 
 
-class Loader(NamedTuple):
-    """The loader that an ELF file names: the kernel maps it as well, and starts it."""
-
-    path: bytes  # empty: a usual one, or none
-    may_change: bool  # a process other than root's may write to the ELF file
-
-
-USUAL_OF_ROOT = Loader(b"", may_change=False)
-
-_loaders: dict[State, Loader] = {}  # of files whose state has settled
-
-
-def elf_loader(fd: int, state: State) -> Loader:
-    """Return the loader of a file that begins with ELF_MAGIC. Raises OSError."""
-    found = _loaders.get(state)
-    if found is None:
-        found = _loader_now(fd)
-        if has_settled(state):
-            if len(_loaders) >= _KEPT:
-                _loaders.clear()
-            _loaders[state] = found
-    return found
-
-
-def loader_holds(fd: int, found: Loader) -> bool:
-    """Check it at the exec stop, when no process can write to the file any more."""
-    return not found.may_change or _loader_now(fd) == found
-
-
 def is_mapped(pid: int, fd: int) -> bool:
     """Return whether a process has mapped the file.
 
@@ -226,19 +223,7 @@ def _mapped(pid: int | str) -> list[tuple[int, tuple[bytes, bytes]]]:
     return [(int(words[0].partition(b"-")[0], 16), (words[3], words[4])) for words in lines]
 
 
-def _loader_now(fd: int) -> Loader:
-    readable = reopen(fd)
-    try:
-        state = os.fstat(readable)
-        path = _named_loader(readable)
-    finally:
-        os.close(readable)
-    is_roots = state.st_uid == 0 and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return Loader(b"" if path in USUAL_LOADERS else path, not is_roots)
-
-
-def _named_loader(fd: int) -> bytes:
-    start = os.pread(fd, _ELF_READ_AT_ONCE, 0)
+def _named_loader(fd: int, start: bytes) -> bytes:
     is_native = start[_MACHINE_AT : _MACHINE_AT + 2] == _NATIVE  # the kernel ignores the class byte
     for header, entry in (_WIDE, _NARROW) if is_native else (_NARROW,):
         try:

@@ -263,9 +263,9 @@ class Executable:
         searched = called if called is not path else b"".join(argv[:1])
         programs = [self._program(fd, path, argv, searched)]
         also = self._originals(state, programs[0])
-        header = self._header(fd, state)
+        start = self._beginning(fd, state)
         for depth in range(MAX_INTERPRETERS + 1):
-            script = None if header is None else shebang(header)
+            script = None if start is None else shebang(start.header)
             if script is None:
                 break
             if depth == MAX_INTERPRETERS:
@@ -277,8 +277,8 @@ class Executable:
             state = self._pin(fd)
             programs.append(self._program(fd, called, argv, called))
             also += self._originals(state, programs[-1])
-            header = self._header(fd, state)
-        self.readable = header is not None
+            start = self._beginning(fd, state)
+        self.readable = start is not None
         self.image: Place = state.place
         whole = command_line(argv)
         self.command_line = whole[:-1] if self.cut else whole
@@ -291,25 +291,17 @@ class Executable:
                 later += others
                 if self.scripts and program is programs[-1]:
                     self.script_wraps = _plainly_wrapped(program, others)
-        if header is not None and header.startswith(content.ELF_MAGIC):
-            here += self._loader(fd, state, argv)
+        if start is not None and start.loader is not None:
+            self._named_loader = fd, start.loader
+            here += self._loader(start.loader.path, argv)
         self.here = tuple(here)
         self.programs = (*here, *later)
 
     def _originals(self, state: State, program: Program) -> list[Program]:
         return self._ours.named_files.originals(state, program)
 
-    def _loader(self, fd: int, state: State, argv: list[bytes]) -> list[Program]:
+    def _loader(self, path: bytes, argv: list[bytes]) -> list[Program]:
         """Return the loader that an ELF file names, if it is not the C library's: that one runs."""
-        try:
-            found = content.elf_loader(fd, state)
-        except BlockingIOError as leased:
-            if not self._caller.may_wait:
-                raise WouldBlock(content.LEASED) from leased
-            content.await_lease(fd)
-            found = content.elf_loader(fd, state)
-        self._named_loader = fd, found
-        path = self._named_loader[1].path
         if not path:
             return []
         self._loader_fd = self._caller.open(path)
@@ -383,8 +375,8 @@ class Executable:
             return not (caller.found_below_our_root or self._ours.mounts.hold(fd))
         return True
 
-    def _header(self, fd: int, state: State) -> bytes | None:
-        return content.header(fd, state, may_wait=self._caller.may_wait)
+    def _beginning(self, fd: int, state: State) -> content.Beginning | None:
+        return content.beginning(fd, state, may_wait=self._caller.may_wait)
 
     def _wrapped(self, program: Program, search: Search) -> tuple[list[Program], list[Program]]:
         """Return what runs within this exec (an applet, what ld.so maps), and what execs later."""

@@ -14,17 +14,7 @@ import time
 
 from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple
 from sigwrap.events import Payload
-from sigwrap.exec import compiled
-from sigwrap.exec.compiled import (
-    BROKEN,
-    HELD,
-    LEFT,
-    LEFT_AFTER_ENDS,
-    LONGEST_LINE,
-    HeldExec,
-    SeenProcess,
-    Served,
-)
+from sigwrap.exec import is_wanted, native
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts, exit_payload, nearest_that_ran
 from sigwrap.exec.host import in_a_system_folder, is_the_systems
@@ -33,7 +23,7 @@ from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import Place, State
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.paths import AT_FDCWD, Caller
-from sigwrap.kernel.seccomp import Notification
+from sigwrap.kernel.seccomp import Notification, read_notification
 from sigwrap.log.codec import encode_payload, hasher, json_size, next_hash
 from sigwrap.log.writer import SessionLog
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
@@ -47,6 +37,9 @@ if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
+# Outcomes of native.serve, in the order of the enum in _repeated.c.
+_QUIET, _LEFT, _LEFT_AFTER_ENDS, _HELD, _UNWRITTEN, _CHILDREN, _BROKEN = range(7)
+_LONGEST_ROW = 8192  # a longer one is cut (log/codec.py)
 _KEPT = 1024
 _NUMBERS_TAKE = 256  # at most, in bytes: the fields that differ from exec to exec
 _LONGEST_STAY_S = 0.5
@@ -102,24 +95,27 @@ class RepeatedExecs:
             and not self._tracer.redirects
             and self._processes.are_all_told_of
             and self._recorder.log.takes_rows
-            and self._recorder.room > 4 * LONGEST_LINE
+            and self._recorder.room > 4 * _LONGEST_ROW
         )
 
     def serve(self) -> Notification | None:
         """Return a request that needs the slow path, or None."""
         request = b""
         while True:
-            served = self._serve(request)
-            self._take(served)
-            request = served.request
-            if served.outcome != LEFT_AFTER_ENDS or not self.may_serve():
+            outcome, request, held = self._serve(request)
+            if outcome != _LEFT_AFTER_ENDS or not self.may_serve():
                 break
-        if served.outcome == BROKEN:
+        if outcome == _CHILDREN:
+            self._session.children.take()
+        elif outcome == _BROKEN:
             return self._listener.receive()  # which raises the error
-        is_left = served.outcome in (LEFT, LEFT_AFTER_ENDS)
-        return served.notification() if is_left else None
+        elif held is not None:
+            self._hold(read_notification(request), *held, is_written=outcome == _HELD)
+        elif request:
+            return read_notification(request)
+        return None
 
-    def _serve(self, request: bytes) -> Served:
+    def _serve(self, request: bytes) -> tuple[int, bytes, tuple[Any, ...] | None]:
         if len(self._remembered) >= _KEPT:
             self._forget_remembered()
         log, loop = self._recorder.log, self._loop
@@ -129,24 +125,32 @@ class RepeatedExecs:
         until_s = loop.next_deadline_s
         if until_s is None:
             until_s = time.monotonic() + _LONGEST_STAY_S
-        return Served(
-            *compiled.native.serve(
-                loop.poll.fileno(),
-                self._processes.ends.fileno(),
-                self._processes.by_pid,
-                self._remembered,
-                self._plain,
-                log.seq,
-                log.head_bytes,
-                self._recorder.room,  # how many bytes the log may grow before the next check
-                max(0, int(until_s * 1e9)),
-                request,
-            )
+        outcome, request, *written, processes, ended, held, is_torn = native.serve(
+            loop.poll.fileno(),
+            self._processes.ends.fileno(),
+            self._processes.by_pid,
+            self._remembered,
+            self._plain,
+            log.seq,
+            log.head_bytes,
+            self._recorder.room,  # how many bytes the log may grow before the next check
+            max(0, int(until_s * 1e9)),
+            request,
         )
+        self._recorder.rows_written(*written)
+        if is_torn:
+            log.row_failed()
+        self._take_processes(processes)
+        hits = [_of(entry).facts for *_, entry, _, _, _ in processes]
+        self._take_hits(hits[:-1] if outcome == _UNWRITTEN else hits)
+        for pidfd in ended:
+            self._processes.on_end(pidfd)
+        return outcome, request, held
 
     def _set_up(self, log: SessionLog) -> None:
         (proc,) = procfs.held()
-        compiled.native.set_up(
+        native.set_up(
+            self,
             self._listener.fd,
             log.journal_fd,
             self._session.child_signals.fd,
@@ -155,20 +159,17 @@ class RepeatedExecs:
             self._ours.view.mounts.id_bit,
             self._processes.first_left_to_others,
             self._crowd,
-            self._judge,
-            self._is_missing,
-            self._place_of_child,
             next_hash,
             hasher(log.key),
-            _exit_texts(),
+            (b"process_exited", *_exit_text("", 0)[::2]),
         )
 
-    def _is_missing(self, tid: int, path: bytes, error: int) -> bool:
+    def is_missing(self, tid: int, path: bytes, error: int) -> bool:
         """Return whether the caller would get the same error for a path."""
         caller = Caller(tid, tid, self._ours.view)
         return caller.is_the_same_for_it(AT_FDCWD, path, OSError(error, ""))
 
-    def _place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int]:
+    def place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int]:
         """Return the depth of a child with this image, its nearest ancestor that has executed
         something unless that is the parent, and the number of its siblings."""
         parent = self._processes.by_pid.get(ppid)
@@ -179,77 +180,80 @@ class RepeatedExecs:
 
     # The extension's results
 
-    def _take(self, served: Served) -> None:
-        self._recorder.rows_written(
-            served.rows, served.head, served.written_bytes, served.written_ns
-        )
-        if served.is_torn:
-            self._recorder.log.row_failed()
-        self._take_processes(served)
-        self._recorder.repeated += len(served.hits)
-        self._take_hits(served.hits)
-        for pidfd in served.ended:
-            self._processes.on_end(pidfd)
-        self._session.children.on_waited(served.waited)
-        if served.held is not None:
-            self._hold(served, HeldExec(*served.held))
-
-    def _take_processes(self, served: Served) -> None:
-        """Take over processes in the order of their start. Those with children here have executed
-        nothing since."""
+    def _take_processes(self, processes: list[tuple[Any, ...]]) -> None:
+        """Take over processes in the order of their start."""
         seen: dict[int, Process] = {}
         ended: list[Process] = []
-        for each in map(SeenProcess._make, served.processes):
-            parent = seen.get(each.ppid) or self._processes.by_pid.get(each.ppid)
-            process = seen[each.pid] = self._processes.came_up(each, parent)
-            for entry, image in each.runs:
+        for each in processes:
+            pid, ppid, depth, start, pidfd, comm, forked, entry, has_run, image, has_ended = each
+            process = seen[pid] = Process(
+                pid=pid,
+                start_time=start,
+                parent=seen.get(ppid) or self._processes.by_pid.get(ppid),
+                ppid=ppid,
+                depth=depth,
+                comm=comm.decode("utf-8", "surrogateescape"),
+            )
+            self._processes.came_up(process, forked, None if has_ended else pidfd)
+            if has_run:
                 remembered = _of(entry)
                 process.becomes_another(remembered.argv)
                 self._processes.has_run(process, remembered.image, image)
-            if each.has_ended:
+            if has_ended:
                 ended.append(process)
         for process in ended:
             process.ended()
 
-    def _take_hits(self, hits: list[tuple[list[Any], int]]) -> None:
+    def _take_hits(self, hits: list[ExecFacts]) -> None:
+        self._recorder.repeated += len(hits)
         if not self._watchers.counts_execs:
             return
-        for entry, at_ns in hits:
-            self._watchers.on_repeated_exec(_of(entry).facts, at_ns / 1e9)
-        for entry in {id(entry): entry for entry, _ in hits}.values():
-            self._renew_budget(_of(entry).facts)
+        for facts in hits:
+            self._watchers.on_repeated_exec(facts)
+        for facts in {id(facts): facts for facts in hits}.values():
+            self._renew_budget(facts)
 
-    def _hold(self, served: Served, held: HeldExec) -> None:
-        """Hand over an exec that takes long, that failed, or that loaded another file."""
-        notification, remembered = served.notification(), _of(held.entry)
+    def _hold(
+        self,
+        notification: Notification,
+        fd: int,
+        entry: list[Any],
+        wait_status: int,
+        *,
+        is_written: bool,
+    ) -> None:
+        """Take over an exec that takes long, that failed, or that loaded another file.
+
+        `fd`: the file that was judged. `wait_status`: -1 if there is none yet.
+        """
+        remembered = _of(entry)
         process = self._processes.by_pid[notification.tid]
-        is_written = served.outcome == HELD
         if is_written:
             process.becomes_another(remembered.argv)
         facts = remembered.facts._replace(process=process)
         holdings = ExecHoldings(self._execs)
-        steps = self._mediator.follow(facts, held.entry[_RULE])
+        steps = self._mediator.follow(facts, entry[_RULE])
         tid = notification.tid
         request = Request(
             notification, process, facts.syscall, steps, handler=self._execs, holdings=holdings
         )
         self._tracer.held_already(request)
         if not is_written:
-            os.close(held.fd)
+            os.close(fd)
             holdings.is_refused = True
             self._recorder.row_failed()
         else:
             try:
                 holdings.executable = holdings.judged = Executable.again(
-                    tid, process.pid, held.fd, facts.programs, remembered.line, self._ours
+                    tid, process.pid, fd, facts.programs, remembered.line, self._ours
                 )
             except OSError:  # it has ended; otherwise its exec stop kills it
-                os.close(held.fd)
+                os.close(fd)
             holdings.is_continued = True
             self._turns.begun(holdings)
         self._performer.take_over(request, is_written=is_written)
-        if held.wait_status >= 0:
-            self._session.children.on_waited([(tid, held.wait_status)])
+        if wait_status >= 0:
+            self._session.children.on_status(tid, wait_status)
 
     # Judging
 
@@ -273,7 +277,7 @@ class RepeatedExecs:
         if _counted_as(facts) in self._budgets:
             self._renew_budget(facts)  # it may be used up
 
-    def _judge(self, key: tuple[Any, ...], fd: int) -> None:
+    def judge(self, key: tuple[Any, ...], fd: int) -> None:
         """Judge an exec of a plain file. If it may run, remember the facts.
 
         `key`: the facts as the extension has gathered them. `fd`: the file.
@@ -307,10 +311,10 @@ class RepeatedExecs:
     def _remember(
         self, key: tuple[Any, ...], facts: ExecFacts, recorded: Record, image: Place
     ) -> None:
-        is_long = json_size(recorded.payload) > LONGEST_LINE - _NUMBERS_TAKE  # it could be cut
+        is_long = json_size(recorded.payload) > _LONGEST_ROW - _NUMBERS_TAKE  # it could be cut
         if is_long or len(self._remembered) >= _KEPT:
             return
-        texts = _texts_of(recorded, counts_crowd=self._crowd[0])
+        before, after = _around_ppid(recorded.event, recorded.payload)
         main = facts.programs[0]._replace(sha256=None, system_file=None, loads_code=False)
         facts = facts._replace(programs=(main,), here=(main,))
         argv = cut_words(main.argv)
@@ -321,8 +325,9 @@ class RepeatedExecs:
             budget = self._renew_budget(facts)
         self._remembered[key] = [
             recorded.event.encode(),
-            *texts,
-            _exit_text_after_ppid(facts.process),
+            before,
+            after,
+            _exit_text(facts.process.last_name, facts.process.depth)[1],
             budget,
             recorded.payload["rule_name"],
             _Remembered(facts, argv, key[4], image),
@@ -364,7 +369,7 @@ def _asked_by(program: Program, path: str, fd: int) -> Program:
     )
 
 
-_RULE, _REST = 6, 7  # indexes in an entry; the extension reads those before
+_RULE, _REST = 5, 6  # indexes in an entry; the extension reads those before
 
 
 def _of(entry: list[Any]) -> _Remembered:
@@ -372,54 +377,23 @@ def _of(entry: list[Any]) -> _Remembered:
     return remembered
 
 
-def _texts_of(recorded: Record, *, counts_crowd: bool) -> tuple[bytes, bytes, bytes]:
-    """Return the stored payload as the texts around the fields that differ each time.
-
-    These are the parent's pid, the nearest ancestor that has executed something (optional), and at
-    the end the number of processes and the time that it took.
-    """
-    event, payload = recorded.event, recorded.payload
-    names = [name for name in payload if name not in _DIFFERS]
-    comes = list(payload).index("ppid")
-    between = max(map(names.index, {"verified", "message"}.intersection(names))) + 1
-    first, second, third = names[:comes], names[comes:between], names[between:]
-    before = _encoded(event, {name: payload[name] for name in first})[:-1] + b',"ppid":'
-    after_ppid = b"," + _members(event, {name: payload[name] for name in second})
-    rest = _members(event, {name: payload[name] for name in third})
-    last = b"siblings" if counts_crowd else b"evaluation_us"
-    return before, after_ppid, (b"," + rest if rest else b"") + b',"%b":' % last
+def _around_ppid(event: str, payload: Payload) -> tuple[bytes, bytes]:
+    """Return the stored payload before and after the parent's pid, without the closing brace."""
+    text = encode_payload(event, {**payload, "ppid": 0}).encode()
+    before, ppid, after = text.partition(b'"ppid":0')
+    return before + ppid[:-1], after[:-1]
 
 
-_DIFFERS = ("ppid", "below", "siblings", "processes", "evaluation_us")
-
-
-def _exit_texts() -> tuple[bytes, bytes, bytes]:
-    event = "process_exited"
-    ended = exit_payload(0, "", 0, 0, None)
-    before = _encoded(event, {})[:-1] + b',"ppid":'
-    after = b"," + _members(event, {name: ended[name] for name in ("signal", "signal_name")}) + b"}"
-    return event.encode(), before, after
-
-
-def _exit_text_after_ppid(process: Process) -> bytes:
-    ended = exit_payload(0, process.last_name, process.depth, 0, None)
-    between = {name: ended[name] for name in ("comm", "depth")}
-    return b"," + _members("process_exited", between) + b',"exit_code":'
-
-
-def _encoded(event: str, payload: Payload) -> bytes:
-    return encode_payload(event, payload).encode()
-
-
-def _members(event: str, payload: Payload) -> bytes:
-    """Return the encoded members without the version in front."""
-    return _encoded(event, payload)[len(_encoded(event, {})) :][:-1] if payload else b""
+def _exit_text(comm: str, depth: int) -> tuple[bytes, bytes, bytes]:
+    """Return the payload of an exit around the parent's pid and the exit code."""
+    before, after = _around_ppid("process_exited", exit_payload(0, comm, depth, 0, None))
+    between, code, rest = after.rpartition(b'"exit_code":0')
+    return before, between + code[:-1], rest + b"}"
 
 
 # Find execs that may repeat an earlier one without a new judgement.
 
 _REPEATED = frozenset({"exec_allowed", "exec_audited"})
-_NOT_REPEATED = ("approval_id", "elsewhere", "shadows")
 
 
 def may_repeat(session: Session) -> bool:
@@ -432,27 +406,27 @@ def may_repeat(session: Session) -> bool:
         session.facts.launched.waits_through_signals
         and not (limits.max_execs or limits.at_fork)
         and not session.watchers.looks_at_execs
-        and compiled.is_available()
+        and is_wanted()
+        and bool(procfs.held())
     )
 
 
 def _is_repeatable(facts: ExecFacts, recorded: Record) -> bool:
-    """Return whether the exec can be repeated. `recorded`: the event that says it may run."""
+    """Return whether the exec can be repeated: the rules asked only for facts that last while the
+    file's path and state do. Only root can make a file's owner less trustworthy.
+
+    `recorded`: the event that says it may run.
+    """
     if recorded.event not in _REPEATED or recorded.escalation is not None:
         return False
     if not (facts.readable and recorded.payload.get("verified")) or facts.truncated:
         return False
     if len(facts.programs) != 1 or facts.scripts or facts.stub_rule is not None:
         return False
-    if any(name in recorded.payload for name in _NOT_REPEATED):
+    program, path = facts.programs[0], facts.path
+    if "approval_id" in recorded.payload or facts.syscall != "execve" or not facts.cwd:
         return False
-    return facts.syscall == "execve" and bool(facts.cwd) and _is_plain(facts.programs[0], facts)
-
-
-def _is_plain(program: Program, facts: ExecFacts) -> bool:
-    """Return whether the rules asked only for facts that last while the file's path and state do.
-    Only root can make a file's owner less trustworthy."""
-    if not program.argv or not facts.path.startswith("/") or not program.path_is_told:
+    if not program.argv or not path.startswith("/") or not program.path_is_told:
         return False
     if program.elsewhere or program.shadows or program.counts_by_name or program.missing:
         return False

@@ -10,7 +10,7 @@ import resource
 import struct
 from collections.abc import Callable, Sequence
 
-from sigwrap.bare import TYPE_CHECKING, NamedTuple
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.exec.asked import DEFAULT_PATH, Asked, Given
 from sigwrap.exec.content import ExecRefused, command_line
 from sigwrap.exec.executable import Executable
@@ -18,12 +18,7 @@ from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.file_state import Inode, inode_of
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.paths import AT_FDCWD, Caller, WouldBlock, open_known
-from sigwrap.kernel.restage import (
-    NoHostValue,
-    Redirection,
-    objection_to,
-    variables_for,
-)
+from sigwrap.kernel.restage import Redirection, objection_to, variables_for
 from sigwrap.machine import IS_AARCH64, IS_X86_64
 from sigwrap.policy.judge.request import Program, Via
 from sigwrap.record.recordings import Expected, Recordings, stub_line, stub_variables
@@ -79,8 +74,9 @@ class Replacements:
         host, given = self._environment.own, self._environment.given
         try:
             held.variables = variables_for(redirect, host, given, self._session_of(request))
-        except NoHostValue as missing:
-            return Unpreparable(f"sigwrap has no {missing.name} in its environment")
+        except KeyError as missing:
+            name = os.fsdecode(missing.args[0])
+            return Unpreparable(f"sigwrap has no {name} in its environment")
         held.holds_secret = redirect.has_secret
         if held.holds_secret and (problem := objection_to(request.tid)):
             return Unpreparable(problem)
@@ -93,17 +89,17 @@ class Replacements:
             found = [self._found(request, redirect.command, argv, may_wait)]
             if redirect.record:
                 try:
-                    line = stub_line(found[0].path, argv)
+                    line = stub_line(found[0][0], argv)
                     found.append(self._found(request, *line, may_wait))
                 except BaseException as failure:
-                    found[0].executable.close()
+                    _close(found)
                     if isinstance(failure, _Impossible):
                         raise _Impossible(f"for sigwrap's own program, {failure}") from failure
                     raise
             return found
 
         def prepare(found: list[_Found]) -> Prepared | Unpreparable:
-            first = found[0].executable
+            path, _, first = found[0]
             shown = first.programs[0].path
             held.path, held.replacement_argv, held.replacement = found[-1]
             if redirect.record:
@@ -112,12 +108,12 @@ class Replacements:
                 if not _has_room_for_a_stub(request.process.pid):
                     return Unpreparable("too few descriptors are free to record it")
                 expected = Expected(
-                    found[0].path, argv, inodes, held.variables, held.holds_secret, effect.rule
+                    path, argv, inodes, held.variables, held.holds_secret, effect.rule
                 )
                 held.holds_secret = False  # the stub
                 held.variables = stub_variables(signals.ignored_signals(request.process.pid))
                 held.at_exec_stop = _noting(self._recordings, request.process, expected)
-            return Prepared(shown, effect.argv, found[-1].executable.readable)
+            return Prepared(shown, effect.argv, held.replacement.readable)
 
         return _find(request, redirect.command, find, prepare)
 
@@ -183,7 +179,7 @@ class Replacements:
                 executable.close()
                 why = "its replacement would be another file than sigwrap's own"
                 raise _Impossible(f"{why}: {command}")
-            return _Found(path, argv, executable)
+            return path, argv, executable
         raise _Impossible(f"its replacement can't be run: {command}")
 
     def _prepare_stub(self, request: Request, _effect: PrepareStub) -> object:
@@ -260,10 +256,7 @@ class Replacements:
             return b""
 
 
-class _Found(NamedTuple):
-    path: bytes
-    argv: Sequence[bytes]
-    executable: Executable
+_Found = tuple[bytes, Sequence[bytes], Executable]
 
 
 def _find(
@@ -292,8 +285,8 @@ def _find(
 
 
 def _close(found: list[_Found]) -> None:
-    for each in found:
-        each.executable.close()
+    for _, _, executable in found:
+        executable.close()
 
 
 def _stub_can_make(asked: Asked, executable: Executable, tid: int) -> bool:

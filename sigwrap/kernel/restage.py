@@ -231,21 +231,13 @@ _ALIGNMENT = 16
 Variables = tuple[tuple[bytes, bytes], ...]
 
 
-class NoHostValue(Exception):
-    """The policy names a variable that sigwrap's own environment lacks."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-
 def variables_for(
     redirect: CommandRedirect,
     host: Mapping[bytes, bytes],
     given: Mapping[bytes, bytes],
     session: bytes,
 ) -> Variables:
-    """Return the variables to add. Raises NoHostValue.
+    """Return the variables to add. Raises KeyError with a name that `host` lacks.
 
     `via: stub` takes none from the caller, whose LD_PRELOAD could read the values. It gets what the
     command was given of `host`, sigwrap's own environment.
@@ -268,13 +260,9 @@ def variables_for(
 
 
 def _with_host_values(text: str, host: Mapping[bytes, bytes]) -> bytes:
-    def value_of(found: re.Match[str]) -> str:
-        value = host.get(os.fsencode(found[1]))
-        if value is None:
-            raise NoHostValue(found[1])
-        return os.fsdecode(value)
-
-    return os.fsencode(_HOST_VALUE.sub(value_of, text))
+    return os.fsencode(
+        _HOST_VALUE.sub(lambda found: os.fsdecode(host[os.fsencode(found[1])]), text)
+    )
 
 
 def objection_to(tid: int) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.kernel import process as linux_process
@@ -43,24 +42,14 @@ class Children:
         while time.perf_counter_ns() < until_ns:
             os.sched_yield()
             if self._signals.read():
-                self._take()
+                self.take()
                 return
-
-    def on_waited(self, waited: Sequence[tuple[int, int]]) -> None:
-        """Handle results of wait(2) from the extension. A pid of -1: no child is left."""
-        if len(waited) >= _CHILDREN_A_TURN:  # there may be more, and their signal was read already
-            self._loop.call_in(0, self._take)
-        for pid, wait_status in waited:
-            if pid < 0:
-                self._ending.no_child_is_left()
-            else:
-                self._on_status(pid, wait_status)
 
     def _on_signal(self, _happened: int) -> None:
         self._signals.read()
-        self._take()
+        self.take()
 
-    def _take(self) -> None:
+    def take(self) -> None:
         for _ in range(_CHILDREN_A_TURN):
             try:
                 pid, wait_status = os.waitpid(-1, _ENDS_AND_STOPS)
@@ -69,11 +58,11 @@ class Children:
                 return
             if pid == 0:
                 return
-            self._on_status(pid, wait_status)
+            self.on_status(pid, wait_status)
         # Fast ends of children must not keep other requests waiting.
-        self._loop.call_in(0, self._take)
+        self._loop.call_in(0, self.take)
 
-    def _on_status(self, pid: int, wait_status: int) -> None:
+    def on_status(self, pid: int, wait_status: int) -> None:
         if os.WIFSTOPPED(wait_status) or os.WIFCONTINUED(wait_status):
             self._on_stop(pid, wait_status)
         else:
@@ -108,7 +97,7 @@ class Ending:
 
     def on(self, happening: run_end.Happening) -> None:
         for step in self.run.on(happening):
-            self._take(step)
+            self._carry_out(step)
 
     def reaped(self, pid: int, wait_status: int) -> None:
         self._session.processes.reaped(pid, wait_status)
@@ -132,7 +121,7 @@ class Ending:
         self._loop.turn(0)  # handle the last ends, which are events already
         self.on(run_end.NoProcessLeft())
 
-    def _take(self, step: run_end.Step) -> None:
+    def _carry_out(self, step: run_end.Step) -> None:
         mediation = self._session.mediation
         match step:
             case run_end.RecordLimit(reached=reached):

@@ -18,7 +18,6 @@ import resource
 import select
 
 from sigwrap.bare import TYPE_CHECKING, deque
-from sigwrap.exec.compiled import SeenProcess
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import Place
 from sigwrap.kernel.process import exit_status_by_pidfd, exit_status_of_child
@@ -113,28 +112,21 @@ class Processes:
         """Return whether every process has an end watch and a known image."""
         return len(self._by_pidfd) == len(self.by_pid) and not self._unseen
 
-    def came_up(self, found: SeenProcess, parent: Process | None) -> Process:
-        """Add a process that the extension has seen since its fork. Its exec comes next."""
-        process = Process(
-            pid=found.pid,
-            start_time=found.start_time,
-            parent=parent,
-            ppid=found.ppid,
-            depth=found.depth,
-            comm=found.comm.decode("utf-8", "surrogateescape"),
-        )
-        self._images.note(process, found.forked)
+    def came_up(self, process: Process, image: Image, pidfd: int | None) -> None:
+        """Add a process that the extension has seen, with its image since the fork. `pidfd`: -1 if
+        the process could not be watched, None if it has ended."""
+        self._images.note(process, image)
+        parent = process.parent
         if parent is not None:
             process.family = parent.family
-        if found.has_ended:
-            return process
-        if found.pidfd >= 0:  # the extension has put it into `ends`
-            process.pidfd = found.pidfd
-            self._by_pidfd[found.pidfd] = process
-        self.by_pid[found.pid] = process
+        if pidfd is None:
+            return
+        if pidfd >= 0:  # the extension has put it into `ends`
+            process.pidfd = pidfd
+            self._by_pidfd[pidfd] = process
+        self.by_pid[process.pid] = process
         if parent is not None:
             parent.known_children += 1
-        return process
 
     def has_run(self, process: Process, program: Place, image: Image) -> None:
         """Note a successful exec. The process may have ended since."""

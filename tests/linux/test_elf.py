@@ -40,7 +40,13 @@ class Placed:
 
     def named(self, data: bytes) -> bytes:
         self.path.write_bytes(data)
-        return content.elf_loader(self.fd, self.state()).path
+        loader = self.loader()
+        return b"" if loader is None else loader.path
+
+    def loader(self) -> content.Loader | None:
+        found = content.beginning(self.fd, self.state(), may_wait=False)
+        assert found is not None
+        return found.loader
 
     def state(self) -> State:
         return Caller(os.getpid(), os.getpid(), our_view()).state_of(self.fd)
@@ -79,7 +85,8 @@ def test_what_has_none(placed: Placed) -> None:
 
 def test_one_that_was_changed_since_is_noticed(placed: Placed) -> None:
     placed.path.write_bytes(_file(b"/x/bad\0"))
-    found = content.elf_loader(placed.fd, placed.state())
+    found = placed.loader()
+    assert found is not None
     assert content.loader_holds(placed.fd, found)
     placed.path.write_bytes(_file(b"/x/not\0"))
     assert not content.loader_holds(placed.fd, found)
