@@ -145,15 +145,13 @@ def _with_what_is_known(state: State, stores: tuple[str, ...]) -> State:
 def _put(store: str, state: State) -> str:
     """Write the file; return why it is not there, or why it may be removed."""
     try:
-        folder, fd = killswitch.put(store, state)
+        if killswitch.put(store, state):
+            return ""
+        return f"{store} belongs to another user, who can remove the kill switch"
     except OSError as error:
         if _stays(store, error.errno):
             return ""
         return f"cannot write {killswitch.path_in(store)}: {error.strerror}"
-    is_ours = folder.is_ours
-    os.close(fd)
-    folder.close()
-    return "" if is_ours else f"{store} belongs to another user, who can remove the kill switch"
 
 
 def _stays(store: str, refusal: int | None) -> bool:
