@@ -21,7 +21,7 @@ from sigwrap.errors import StoreError
 from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.limits import lift_open_files
 from sigwrap.kernel.peer import SUPERVISOR_NAME, has_supervisor_above
-from sigwrap.kernel.process import descendants, send
+from sigwrap.kernel.process import descendants, send, send_to_same
 from sigwrap.kernel.signals import KILL_SWITCH_SIGNAL, has_ended
 
 _FILES_FIRST_S = 0.25  # so that sessions that start later are refused
@@ -145,15 +145,13 @@ def _with_what_is_known(state: State, stores: tuple[str, ...]) -> State:
 def _put(store: str, state: State) -> str:
     """Write the file; return why it is not there, or why it may be removed."""
     try:
-        folder, fd = killswitch.put(store, state)
+        if killswitch.put(store, state):
+            return ""
+        return f"{store} belongs to another user, who can remove the kill switch"
     except OSError as error:
         if _stays(store, error.errno):
             return ""
         return f"cannot write {killswitch.path_in(store)}: {error.strerror}"
-    is_ours = folder.is_ours
-    os.close(fd)
-    folder.close()
-    return "" if is_ours else f"{store} belongs to another user, who can remove the kill switch"
 
 
 def _stays(store: str, refusal: int | None) -> bool:
@@ -213,7 +211,9 @@ class _Sessions:
                 continue
             if has_supervisor_above(process.ppid):  # also if its parents end meanwhile
                 self.is_complete = False
-                self._tell_nested(pid, process.start_time)
+                one = (pid, process.start_time)
+                if one not in self._told and send_to_same(process, KILL_SWITCH_SIGNAL):
+                    self._told.add(one)
             else:
                 self._add(pid)
 
@@ -221,29 +221,17 @@ class _Sessions:
         return any(each.pid == pid and not each.has_ended for each in self.found)
 
     def _add(self, pid: int) -> None:
-        pidfd = self._opened(pid)
-        if pidfd >= 0:
-            self.found.append(_Supervisor(pid, pidfd))
-
-    def _tell_nested(self, pid: int, start_time: int) -> None:
-        if (pid, start_time) not in self._told and (pidfd := self._opened(pid)) >= 0:
-            self._told.add((pid, start_time))
-            _send(pidfd, KILL_SWITCH_SIGNAL)
-            os.close(pidfd)
-
-    def _opened(self, pid: int) -> int:
-        """Return a pidfd of a supervisor; -1 if it has ended."""
         try:
             pidfd = os.pidfd_open(pid)
         except ProcessLookupError:
-            return -1
+            return
         except OSError:  # no descriptor is left
             self.is_complete = False
-            return -1
-        if procfs.stat(pid) is not None and not _is_supervisor(pid):
+            return
+        if procfs.stat(pid) is None or _is_supervisor(pid):
+            self.found.append(_Supervisor(pid, pidfd))
+        else:
             os.close(pidfd)  # it ended meanwhile, and another process has its pid
-            return -1
-        return pidfd
 
 
 class _Supervisor:

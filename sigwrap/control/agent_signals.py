@@ -50,8 +50,6 @@ _ONLY_TELL = (AgentSignal.SIGUSR1, AgentSignal.SIGUSR2)
 _NEED_THEIR_EVENT = (Effect.RECORD, Effect.CONTINUE, Effect.DIAGNOSE, Effect.CHECKPOINT)
 _NO_EVENT = "the log can't be written"
 
-EVENT = "tool_call_judged"
-
 _ANSWERS = ("no opinion", "ask", "deny")
 _TEXTS = (
     *("agent", "conversation", "call_id", "tool", "what", "cwd", "answer", "rule_name", "reason"),
@@ -338,7 +336,7 @@ class ToolCalls:
         except OSError:  # another process dropped it
             return
         if found is not None:
-            self._recorder.record(EVENT, *found)
+            self._recorder.record("tool_call_judged", *found)
 
 
 def _decoded(text: bytes) -> tuple[int, Payload] | None:
@@ -354,9 +352,10 @@ def _decoded(text: bytes) -> tuple[int, Payload] | None:
     if not isinstance(found, dict) or found.get("answer") not in _ANSWERS:
         return None
     payload = _texts(found, _TEXTS)
+    findings = found.get("findings")
     payload["findings"] = [
         _texts(each, _OF_A_FINDING)
-        for each in _list(found.get("findings"))[:_MOST_FINDINGS]
+        for each in (findings if isinstance(findings, list) else [])[:_MOST_FINDINGS]
         if isinstance(each, dict)
     ]
     payload["evaluation_us"] = _number(found.get("evaluation_us"))
@@ -365,10 +364,6 @@ def _decoded(text: bytes) -> tuple[int, Payload] | None:
 
 def _texts(found: Payload, names: tuple[str, ...]) -> Payload:
     return {name: found[name] for name in names if isinstance(found.get(name), str)}
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 def _number(value: object) -> int:

@@ -140,18 +140,19 @@ def _states(each_store: tuple[str, ...]) -> tuple[dict[str, State], list[StoreEr
     return found, unknown
 
 
-def put(store: str, state: State) -> tuple[Folder, int]:
-    """Write the file and return its directory and descriptor. Raises OSError if that fails.
+def put(store: str, state: State) -> bool:
+    """Write the file; return whether only this user or root can remove it. Raises OSError if
+    writing fails.
 
     If the disk is full, the file is empty; that counts as on.
     """
     refuse_magic_links(store)
     folder = Folder.make(store)
     try:
-        return folder, folder.put_new(NAME, lambda fd: _fill(fd, state))
-    except BaseException:
+        os.close(folder.put_new(NAME, lambda fd: _fill(fd, state)))
+        return folder.is_ours
+    finally:
         folder.close()
-        raise
 
 
 def remove(each_store: tuple[str, ...]) -> list[str]:

@@ -150,14 +150,12 @@ class RemoteSwitch:
     def _take(self, answer: Answer) -> None:
         if self.has_killed:
             return
-        match answer:
-            case Killed(reason=reason):
-                self._reached()
-                self._kill(reason)
-            case Alive():
-                self._reached()
-            case Missed(reason=reason):
-                self._miss(reason)
+        if isinstance(answer, Missed):
+            self._miss(answer.reason)
+            return
+        self._reached()
+        if isinstance(answer, Killed):
+            self._kill(answer.reason)
 
     def _reached(self) -> None:
         missed, self._missed = self._missed, 0
