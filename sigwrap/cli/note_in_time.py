@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 
 from sigwrap.bare import suppress
 from sigwrap.cli.output import noted
@@ -23,8 +22,6 @@ def write_in_time(fd: int, line: bytes, within_s: float) -> None:
     if held is not None:
         terminals.write_all(held, terminals.with_returns(held, line), within_s=within_s)
         return
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT)
     with suppress(OSError):
-        if poll.poll(within_s * 1000):
+        if terminals.has_room(fd, within_s):
             os.write(fd, line)

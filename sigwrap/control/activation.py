@@ -19,7 +19,7 @@ from sigwrap.control import killswitch
 from sigwrap.control.killswitch import State
 from sigwrap.errors import StoreError
 from sigwrap.kernel import procfs, signals
-from sigwrap.kernel.limits import lift_open_files
+from sigwrap.kernel.limits import lift, of_the_caller
 from sigwrap.kernel.peer import SUPERVISOR_NAME, has_supervisor_above
 from sigwrap.kernel.process import descendants, send, send_to_same
 from sigwrap.kernel.signals import KILL_SWITCH_SIGNAL, has_ended
@@ -52,7 +52,7 @@ class Activated(NamedTuple):
 
 def activate(store: Callable[[], str], reason: str) -> Activated:
     """Turn the switch on for this process's user. `store` raises StoreError if there is none."""
-    lift_open_files()
+    lift(of_the_caller())  # each session takes a descriptor
     by = f"{os.environ.get('USER') or os.geteuid()} on {socket.gethostname()}"
     state = State(time.time_ns(), reason, by)
     files = _Files(store, state)

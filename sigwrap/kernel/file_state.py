@@ -17,6 +17,34 @@ from sigwrap.machine import NUMBERS
 STATX_MNT_ID = 0x1000  # Linux 5.8
 STATX_MNT_ID_UNIQUE = 0x4000  # Linux 6.8
 
+_SYS_STATX = NUMBERS["statx"]
+AT_EMPTY_PATH = 0x1000
+_AT_SYMLINK_NOFOLLOW = 0x100
+AT_STATX_DONT_SYNC = 0x4000  # only what the kernel knows
+STATX_BASIC_STATS = 0x7FF
+_STATX_TYPE = 0x1
+_STATX_INO = 0x100
+_STATX_BTIME = 0x800
+
+_statx = raw_syscall(
+    *(ctypes.c_long, ctypes.c_char_p, ctypes.c_long, ctypes.c_long, ctypes.c_void_p)
+)
+
+OWNER = struct.Struct("<20xII")
+_MODE_AND_CHANGE = struct.Struct("<28xH66xqI")  # mode, ctime
+_BORN = struct.Struct("<28xH2xQ40xqI44xII")  # mode, inode, birth, device
+_INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
+_STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
+_DEVICE = struct.Struct("<28xH98xII")  # mode, rdev_major, rdev_minor
+_ATTRIBUTES = struct.Struct("<8xQ")
+_IMMUTABLE = 0x10
+
+Buffer = ctypes.Array[ctypes.c_char]
+Place = tuple[int, int, int, int]
+Inode = tuple[int, int]  # device, number
+Born = tuple[Inode, tuple[int, int]]
+"""An inode and its birth time, if the file system knows that: inode numbers are reused at once."""
+
 _DEVICELESS = frozenset(
     b"bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs hugetlbfs mqueue proc pstore "
     b"ramfs rootfs securityfs sysfs tmpfs tracefs".split()
@@ -48,7 +76,6 @@ _ask_mount = raw_syscall(ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctyp
 
 _fstatfs = libc["fstatfs"]
 _fstatfs.argtypes = (ctypes.c_int, ctypes.c_void_p)
-_KIND = struct.Struct("<q")
 
 _first_devices: frozenset[bytes] = frozenset()  # of local file systems, when the session began
 
@@ -88,8 +115,7 @@ def magic_of(fd: int) -> int:
     buffer = ctypes.create_string_buffer(256)
     if _fstatfs(fd, ctypes.addressof(buffer)) != 0:
         raise last_failure()
-    kind: int = _KIND.unpack_from(buffer)[0]
-    return kind
+    return int.from_bytes(buffer.raw[:8], "little")
 
 
 def lies_on_a_disk(fd: int) -> bool:
@@ -189,20 +215,6 @@ def unescaped(point: bytes) -> bytes:
     return re.sub(rb"\\([0-7]{3})", lambda escaped: bytes([int(escaped[1], 8)]), point)
 
 
-_SYS_STATX = NUMBERS["statx"]
-AT_EMPTY_PATH = 0x1000
-_AT_SYMLINK_NOFOLLOW = 0x100
-AT_STATX_DONT_SYNC = 0x4000  # only what the kernel knows
-STATX_BASIC_STATS = 0x7FF
-_STATX_TYPE = 0x1
-_STATX_INO = 0x100
-_STATX_BTIME = 0x800
-
-_statx = raw_syscall(
-    *(ctypes.c_long, ctypes.c_char_p, ctypes.c_long, ctypes.c_long, ctypes.c_void_p)
-)
-
-
 class _Buffers(_thread._local):
     """A buffer for each thread, because a worker must not overwrite the loop's."""
 
@@ -211,20 +223,6 @@ class _Buffers(_thread._local):
 
 
 _buffers = _Buffers()
-OWNER = struct.Struct("<20xII")
-_MODE_AND_CHANGE = struct.Struct("<28xH66xqI")  # mode, ctime
-_BORN = struct.Struct("<28xH2xQ40xqI44xII")  # mode, inode, birth, device
-_INODE_AND_DEVICE = struct.Struct("<32xQ96xIIQ")  # stx_ino, stx_dev_major, _minor, stx_mnt_id
-_STATE = struct.Struct("<28xH2xQQ48xqI28xIIQ")  # mode, inode, size, ctime, device, mount
-_DEVICE = struct.Struct("<28xH98xII")  # mode, rdev_major, rdev_minor
-_ATTRIBUTES = struct.Struct("<8xQ")
-_IMMUTABLE = 0x10
-
-Buffer = ctypes.Array[ctypes.c_char]
-Place = tuple[int, int, int, int]
-Inode = tuple[int, int]  # device, number
-Born = tuple[Inode, tuple[int, int]]
-"""An inode and its birth time, if the file system knows that: inode numbers are reused at once."""
 
 
 class State(NamedTuple):

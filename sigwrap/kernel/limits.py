@@ -47,12 +47,6 @@ def lift(limits: Iterable[Limit]) -> None:
         _is_set(number, hard, hard)
 
 
-def lift_open_files() -> None:
-    """Raise the limit in this process, which starts no other."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    _is_set(resource.RLIMIT_NOFILE, hard, hard)
-
-
 def give_back(limits: Iterable[Limit]) -> None:
     for number, soft, hard in limits:
         resource.setrlimit(number, (soft, hard))

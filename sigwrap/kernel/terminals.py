@@ -93,8 +93,6 @@ def write_all(held: int, data: bytes, *, within_s: float) -> bool:
     A terminal takes some kilobytes at once, and nothing while another process writes.
     """
     until_s = time.monotonic() + within_s
-    poll = select.poll()
-    poll.register(held, select.POLLOUT)
     while True:
         try:
             data = data[write(held, data) :]
@@ -103,8 +101,15 @@ def write_all(held: int, data: bytes, *, within_s: float) -> bool:
         except OSError:
             return False
         left_s = until_s - time.monotonic()
-        if not data or left_s <= 0 or not poll.poll(left_s * 1000):
+        if not data or left_s <= 0 or not has_room(held, left_s):
             return not data
+
+
+def has_room(fd: int, within_s: float = 0.0) -> bool:
+    """Return whether a write seems not to wait. Another process can take the room."""
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    return bool(poll.poll(within_s * 1000))
 
 
 def let_output_go_on(held: int) -> None:
@@ -288,10 +293,10 @@ class Line:
                 return
             line = self._text + (b"" if is_terminal else self._off_terminals) + b"\n"
             line = with_returns(self._fd, line)
-            if held is None:  # os.write would go on after the signal that bounds it
-                run_bounded(lambda: syscall("write", _SYS_WRITE, self._fd, line, len(line)))
-            else:
+            if held is not None:
                 write(held, line)
+            elif has_room(self._fd):  # os.write would go on after the signal that bounds it
+                run_bounded(lambda: syscall("write", _SYS_WRITE, self._fd, line, len(line)))
         except (OSError, KernelError):
             pass
 
