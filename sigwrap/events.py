@@ -209,11 +209,7 @@ CONNECTION_TYPES = frozenset(
 
 def kind_of(type_name: str) -> str:
     """Return exec, signal or connection for one of DECISION_TYPES, file for a refused file."""
-    if type_name in EXEC_TYPES:
-        return "exec"
-    if type_name == "file_refused_likely":
-        return "file"
-    return "signal" if type_name in SIGNAL_TYPES else "connection"
+    return type_name.partition("_")[0]
 
 
 DECISION_TYPES = EXEC_TYPES | SIGNAL_TYPES | CONNECTION_TYPES

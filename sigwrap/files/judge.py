@@ -76,7 +76,8 @@ class FileMediator:
         facts: FileFacts = yield Look()
         match facts.aim:
             case Unseen(why=why):
-                yield from _record(facts, facts.aim, Decision(Action.AUDIT, UNSEEN_RULE, why))
+                unseen = Touched("unseen", (), "")
+                yield from _record(facts, unseen, Decision(Action.AUDIT, UNSEEN_RULE, why))
             case Touched():
                 decision = self._audits(facts.aim)
                 if decision is None:
@@ -91,12 +92,9 @@ class FileMediator:
         return next((each for each in decisions if each.action is Action.AUDIT), None)
 
 
-def _record(facts: FileFacts, aim: Touched | Unseen, decision: Decision) -> Steps:
+def _record(facts: FileFacts, touched: Touched, decision: Decision) -> Steps:
     """Record the change. Repeats by one process on one file share one more event each second."""
-    path = to = ""
-    operation = "unseen"
-    if isinstance(aim, Touched):
-        operation, _, path, to = aim
+    operation, _, path, to = touched
     payload = {
         "syscall": facts.syscall,
         "comm": facts.process.comm,

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from sigwrap.approve.questions import TO_AN_AGENT, refused_file
 from sigwrap.bare import TYPE_CHECKING
-from sigwrap.files.judge import Found, Inferred, Refusals, Suspicion
+from sigwrap.files.judge import Found, Refusals, Suspicion
 from sigwrap.kernel.file_state import (
     AT_EMPTY_PATH,
     AT_STATX_DONT_SYNC,
@@ -107,13 +107,10 @@ class RefusedFiles:
                         "exit_code": status,
                     }
                     self._recorder.record("file_refused_likely", process.pid, payload)
-                lines.append(self._line(found))
+                lines.append(refused_file(*self._refusals.shown(found), found.rule, self._policy))
         if lines:
             self._tell(process, suspect, list(dict.fromkeys(lines)))
         suspect.let_go()
-
-    def _line(self, found: Inferred) -> str:
-        return refused_file(*self._refusals.shown(found), found.rule, self._policy)
 
     def _tell(self, process: Process, suspect: _Suspect, lines: list[str]) -> None:
         line, suspect.line = suspect.line, None

@@ -26,11 +26,7 @@ _DEPTH = 3  # levels below a denied folder in which links are followed
 
 
 class TooManyNames(Exception):
-    """A folder that a rule is about has too many names."""
-
-    def __init__(self, folder: str) -> None:
-        super().__init__(folder)
-        self.folder = folder
+    """The folder of this path, which a rule is about, has too many names."""
 
 
 class Listing:

@@ -53,7 +53,6 @@ _encode_any = json.encoder(separators=(",", ":"))  # a log from elsewhere can ha
 
 # Limits for what is read: a log from elsewhere may hold anything. sigwrap writes far less.
 MAX_PAYLOAD_CHARACTERS = 32 << 20
-_MAX_CHARACTERS_OF_MOST = 4 << 20
 _MAX_MEMBERS = 1_000_000
 _MAX_NESTING = 64
 _INT64 = 1 << 63
@@ -191,8 +190,9 @@ def decode_row(row: Row) -> Event:
     seq, time_ns, type_name, pid, text, hash_hex = row
     try:
         length = len(text)
-        if length > EVENT_LIMIT:
-            _check_size(type_name, text)
+        # So many would take long to read, or much memory.
+        if length > EVENT_LIMIT and sum(map(text.count, "[{,")) > _MAX_MEMBERS:
+            raise ValueError("too many members")
         payload, end = _json_scanner()(text, 0)
         version = payload.pop(VERSION_KEY)
         if end != length:
@@ -210,13 +210,6 @@ def decode_row(row: Row) -> Event:
     except _UNREADABLE as error:
         raise StoreError(f"row {seq} can't be read", "run sigwrap verify") from error
     return _make(Event, (seq, time_ns, type_name, pid, payload, hash_hex))
-
-
-def _check_size(type_name: str, text: str) -> None:
-    """Raise ValueError for a payload that would take long to read, or much memory."""
-    limit = MAX_PAYLOAD_CHARACTERS if type_name in WHOLE_TYPES else _MAX_CHARACTERS_OF_MOST
-    if len(text) > limit or sum(map(text.count, "[{,")) > _MAX_MEMBERS:
-        raise ValueError("too long")
 
 
 def _check_nesting(value: object) -> None:

@@ -17,6 +17,10 @@ _COPIED_AT_ONCE = 1 << 24
 _CACHE_KIB = 256
 # A recorded stream fills many pages; with the usual 4 KiB, it takes twice as long.
 _PAGE_BYTES = 16 << 10
+_PRAGMAS = (
+    *(f"page_size = {_PAGE_BYTES}", "locking_mode = EXCLUSIVE", "journal_mode = MEMORY"),
+    *("synchronous = OFF", "mmap_size = 0", f"cache_size = -{_CACHE_KIB}"),
+)
 _DESCRIPTORS_CHECKED = 8
 
 
@@ -125,12 +129,8 @@ def open_new_database(path: str, fd: int) -> sqlite3.Connection:
     try:
         if not _has_opened(fd, lowest):
             raise sqlite3.OperationalError("another program replaced it")
-        database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-        database.execute("PRAGMA locking_mode = EXCLUSIVE")
-        database.execute("PRAGMA journal_mode = MEMORY")
-        database.execute("PRAGMA synchronous = OFF")
-        database.execute("PRAGMA mmap_size = 0")
-        database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        for pragma in _PRAGMAS:
+            database.execute(f"PRAGMA {pragma}")
         database.executescript(TABLE_SCRIPT)
         objects = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if objects != (TABLE_SCRIPT_OBJECTS,):

@@ -97,18 +97,15 @@ class JournalFile:
                 raise self._unreadable(self._lines) from error
             yield row
 
-    def skip_to(self, last_bytes: int) -> None:
-        """Leave out all but the rows that begin among the last bytes."""
-        start = max(os.fstat(self._file.fileno()).st_size - last_bytes, 0)
-        if start <= self._read_to:
+    def skip_to(self, last_bytes: int, *, if_more_than: int) -> None:
+        """Leave out all but the rows that begin among the last bytes, if more are unread."""
+        size = os.fstat(self._file.fileno()).st_size
+        if size - self._read_to <= max(if_more_than, last_bytes):
             return
+        start = size - last_bytes
         self._file.seek(start)
         rest = self._file.readline(_LONGEST_LINE)
         self._read_to = start + len(rest) if rest.endswith(b"\n") else start
-
-    @property
-    def unread_bytes(self) -> int:
-        return os.fstat(self._file.fileno()).st_size - self._read_to
 
     def last(self) -> Row | None:
         """Return the last row without reading those before it."""

@@ -17,7 +17,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from urllib.parse import quote
 
@@ -55,10 +55,8 @@ class Session:
     def size(self) -> int:
         total = 0
         for path in self.files:
-            try:
+            with suppress(OSError):  # there is no such file, or no longer
                 total += os.stat(path).st_size
-            except OSError:
-                pass  # there is no such file, or no longer
         return total
 
     def events(self, after_seq: int = 0) -> Iterator[Event]:

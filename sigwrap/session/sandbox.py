@@ -164,7 +164,7 @@ def _sandbox_rules(policy: Policy, rules: FileRules) -> tuple[SandboxRule, ...]:
         return tuple(rules.sandbox_rules(Listing().names_in))
     except TooManyNames as too_many:
         message = f"too many names beside the paths that the file_rules of {policy.name} deny"
-        hint = f"deny all of {too_many.folder}, or nothing in it"
+        hint = f"deny all of {too_many}, or nothing in it"
         raise SessionError(message, hint) from too_many
 
 

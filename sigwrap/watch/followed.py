@@ -86,9 +86,8 @@ class Followed:
             if self._journal is None:
                 self._read_end()
                 return False
-            self._journal.skip_to(_FIRST_BYTES)
-        elif self._journal.unread_bytes > _MOST_BEHIND_BYTES:
-            self._journal.skip_to(_FIRST_BYTES)
+            self._journal.skip_to(_FIRST_BYTES, if_more_than=_FIRST_BYTES)
+        self._journal.skip_to(_FIRST_BYTES, if_more_than=_MOST_BEHIND_BYTES)
         is_of_request = False
         until_s = time.monotonic() + _READS_FOR_S
         for row in self._journal.new_rows():

@@ -123,4 +123,4 @@ def test_so_many_names_are_listed_and_no_more(
     monkeypatch.setattr(tree, "MOST_NAMES", 3)
     with pytest.raises(TooManyNames) as caught:
         Listing().names_in(str(tmp_path))
-    assert caught.value.folder == str(tmp_path)
+    assert str(caught.value) == str(tmp_path)
