@@ -125,7 +125,7 @@ class Network:
         self._mediator = NetworkMediator(self._rules, session.policy.name)
         self._pool = session.pool
         self._loop = session.loop
-        self._sockets = Sockets(self._rules)
+        self._sockets = Sockets(self._rules, mediation.execs.ours.view)
         self._listeners = Listeners(session, self._sockets.own)
         let_calls_be_broken_off()
         self._bounded = Bounded()

@@ -23,7 +23,7 @@ from sigwrap.errors import KernelError
 from sigwrap.kernel.descriptors import duplicate_socket, let_go
 from sigwrap.kernel.file_state import Born, Inode, born_at, born_sockets, kind_of
 from sigwrap.kernel.memory import Unreadable
-from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, our_view, path_of
+from sigwrap.kernel.paths import Caller, OurView, Passed, WouldBlock, lies_at, path_of
 from sigwrap.kernel.peer import Named, file_of, is_there, named
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import duplicate
@@ -116,10 +116,10 @@ class SocketFacts(NamedTuple):
 class Sockets:
     """Finds the facts of socket calls, for a whole session."""
 
-    def __init__(self, rules: NetworkRules) -> None:
+    def __init__(self, rules: NetworkRules, view: OurView) -> None:
         self.own = OwnServers()
         self._rules = rules
-        self._view = our_view()
+        self._view = view
         self._kept = KeptSockets(rules.kept_sockets)
 
     def look(
