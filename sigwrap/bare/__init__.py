@@ -181,17 +181,8 @@ else:
         def __iter__(cls):
             return iter(cls._by_value.values())
 
-        def __reversed__(cls):
-            return reversed(cls._by_value.values())
-
         def __len__(cls):
             return len(cls._by_value)
-
-        def __contains__(cls, member):
-            return type(member) is cls
-
-        def __getitem__(cls, name):
-            return cls.__members__[name]
 
         @property
         def __members__(cls):
@@ -204,14 +195,8 @@ else:
         def __str__(self):
             return f"{type(self).__name__}.{self.name}"
 
-        def __copy__(self):
-            return self
-
         def __deepcopy__(self, _):
             return self
-
-        def __reduce__(self):
-            return type(self), (self.value,)
 
     class IntEnum(int, Enum):
         __repr__ = Enum.__repr__

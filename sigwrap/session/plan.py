@@ -19,7 +19,6 @@ from sigwrap.log.folder import default_store
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import KILLSWITCH_URL
 from sigwrap.policy.language.document import policy_texts
-from sigwrap.policy.presets import PRESETS, Preset
 from sigwrap.session.launch import Tell
 from sigwrap.session.settings import DEFAULT_JOIN_IDLE_S, RunSettings
 from sigwrap.start.command import CommandError, Inherited, find_program
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from sigwrap.control.usage_limits import Usage
     from sigwrap.join.joins import Joins
     from sigwrap.network.handler import Network
+    from sigwrap.policy.presets import Preset
 
 
 class Plan(NamedTuple):
@@ -127,6 +127,8 @@ class _Daemon(NamedTuple):
 
 class Agent:
     def __init__(self, name: str, *, by_preset: bool) -> None:
+        from sigwrap.policy.presets import PRESETS  # few runs need it
+
         self._preset = PRESETS[name]
         self._by_preset = by_preset
 
