@@ -36,6 +36,17 @@ ABI = EXTENSION_SUFFIXES[0].split(".")[1]
 VERSIONS = ("311", "312", "313", "314")
 SHARED, OF_A_RUN = code_of_a_run(ROOT / "sigwrap")
 SHEBANG = b"#!/usr/bin/env -S python3 -I\n"
+# Any Python can read it, 2.7 too.
+FIRST = """\
+import sys
+
+if sys.version_info < (3, 11):
+    found = sys.version_info[:2]
+    sys.stderr.write("sigwrap: needs Python 3.11 or newer; this is %d.%d\\n" % found)
+    sys.exit(125)
+
+import zipapp_main
+"""
 
 Files = Iterator[tuple[str, bytes]]
 
@@ -60,7 +71,7 @@ def main(target: Path) -> None:
 
 
 def contents() -> Files:
-    yield from python_file("__main__.py", ROOT / "build" / "zipapp_first.py")
+    yield "__main__.py", FIRST.encode()
     for name in ("zipapp_main.py", "run_importer.py"):
         yield from python_file(name, ROOT / "build" / name)
     for name in PURE:

@@ -1,4 +1,4 @@
-"""What the zipapp's __main__ imports: finds the extension modules inside, and starts sigwrap."""
+"""Imported by the zipapp's __main__: finds the extension modules inside, and starts sigwrap."""
 
 import sigwrap.early  # isort: skip  # noqa: F401 (what it does, it does at once)
 import errno
@@ -6,7 +6,7 @@ import marshal
 import os
 import sys
 
-from sigwrap.isolation import code_is_chosen_by_variables, restart
+from sigwrap.imports import code_is_chosen_by_variables, restart
 
 if not sys.flags.isolated and code_is_chosen_by_variables():
     restart()

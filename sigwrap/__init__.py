@@ -1,8 +1,7 @@
 """sigwrap: run a command under supervision.
 
 early         lets an interrupt end a starting sigwrap, and checks for memory
-quick_import  imports our own modules without searching sys.path
-isolation     keeps variables and the current folder from choosing imports
+imports       imports our own modules quickly, and none that a project chooses
 bare          light replacements for modules of the standard library
 errors        the exceptions of sigwrap, and the exit statuses
 text          text: escaped, masked, and read as a word, a duration or a size

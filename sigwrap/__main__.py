@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # These two come first: one handles an early interrupt, the other speeds up all later imports.
 from sigwrap.early import HINT, claim_supervisor_memory  # isort: skip
-import sigwrap.quick_import  # isort: skip  # noqa: F401
+from sigwrap.imports import isolate  # isort: skip
 import gc
 import os
 import sys
@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from sigwrap.bare import NoReturn
 from sigwrap.errors import REFUSED, SigwrapError
-from sigwrap.isolation import isolate
 
 before_exit: Callable[[], object] = int  # set by the one-file binary
 

@@ -34,11 +34,10 @@ USES_THE_FOLDERS = {
 MAY_IMPORT: dict[str, set[str]] = {
     "sigwrap": set(),  # the version
     "early": set(),
-    "quick_import": set(),
-    "isolation": set(),
+    "imports": set(),
     "kernel": set(),
     "log": {"kernel"},
-    "start": {"sigwrap", "quick_import", "kernel"},
+    "start": {"sigwrap", "imports", "kernel"},
     "session": {"kernel", "log"},
     "front": {"kernel", "start"},
     "signal": {"kernel", "session"},
@@ -72,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         ),
         *("record", "approve", "control", "join", "session.run", "report", "doctor", "watch"),
     },
-    "__main__": {"early", "quick_import", "isolation", "cli"},
+    "__main__": {"early", "imports", "cli"},
 }
 
 SLOW_TO_IMPORT = {"typer", "yaml", "re2", "sqlite_utils", "rich", "asyncio"}

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sigwrap.bare import deque
-from sigwrap.bare.digests import blake2b
+from sigwrap.bare import blake2b, deque
 from sigwrap.errors import PolicyError
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import LENIENT, CommandRequest, Program

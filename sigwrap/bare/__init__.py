@@ -1,12 +1,11 @@
 """Replace modules of the standard library that are slow to import. Each takes a tenth of the time,
 and behaves the same for all that sigwrap uses. Here are typing's names (a run checks no types),
-NamedTuple, Enum, suppress, lru_cache, deque, Counter, and signals without the enumerations of their
-numbers.
+NamedTuple, Enum, suppress, lru_cache, deque, Counter, signals without the enumerations of their
+numbers, and digests without OpenSSL.
 
 socket      sockets, without files and host names
 re          regular expressions, compiled when first needed
 json        writes JSON; imports json only to read it
-digests     hashlib's, without OpenSSL
 sqlite3     SQLite
 
 A start defines forty enumerations and a hundred tuples. typing compiles a constructor for each
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from enum import Enum as Enum
     from enum import IntEnum as IntEnum
     from functools import lru_cache as lru_cache
+    from hashlib import blake2b as blake2b
+    from hashlib import sha256 as sha256
     from typing import IO as IO
     from typing import Any as Any
     from typing import AnyStr as AnyStr
@@ -37,10 +38,16 @@ if TYPE_CHECKING:
     from typing import TypeVar as TypeVar
 else:
     import _signal as signal  # noqa: F401
+    from _blake2 import blake2b as blake2b
     from _collections import _tuplegetter
     from _collections import deque as deque
     from _functools import _lru_cache_wrapper
     from types import FunctionType
+
+    try:
+        from _sha256 import sha256 as sha256
+    except ImportError:  # Python 3.12
+        from _sha2 import sha256 as sha256
 
     IO = Any = AnyStr = NoReturn = object
 
@@ -174,17 +181,8 @@ else:
         def __iter__(cls):
             return iter(cls._by_value.values())
 
-        def __reversed__(cls):
-            return reversed(cls._by_value.values())
-
         def __len__(cls):
             return len(cls._by_value)
-
-        def __contains__(cls, member):
-            return type(member) is cls
-
-        def __getitem__(cls, name):
-            return cls.__members__[name]
 
         @property
         def __members__(cls):
@@ -197,14 +195,8 @@ else:
         def __str__(self):
             return f"{type(self).__name__}.{self.name}"
 
-        def __copy__(self):
-            return self
-
         def __deepcopy__(self, _):
             return self
-
-        def __reduce__(self):
-            return type(self), (self.value,)
 
     class IntEnum(int, Enum):
         __repr__ = Enum.__repr__

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sigwrap.bare import NoReturn
-from sigwrap.bare.digests import blake2b
+from sigwrap.bare import NoReturn, blake2b
 from sigwrap.cli.note_in_time import note_in_time
 from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.join.joining import NotStarted, join

@@ -12,8 +12,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 
-from sigwrap.bare import NamedTuple
-from sigwrap.bare.digests import blake2b
+from sigwrap.bare import NamedTuple, blake2b
 from sigwrap.calls import I386
 from sigwrap.exec.content import ExecRefused
 from sigwrap.kernel import procfs

@@ -12,8 +12,7 @@ import struct
 import time
 from collections.abc import Sequence
 
-from sigwrap.bare import NamedTuple
-from sigwrap.bare.digests import sha256
+from sigwrap.bare import NamedTuple, sha256
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import State
 from sigwrap.kernel.paths import WouldBlock

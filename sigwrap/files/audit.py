@@ -19,7 +19,7 @@ from sigwrap.files.judge import FileAim, FileFacts, FileMediator, Touched, Unsee
 from sigwrap.files.tree import as_they_lie
 from sigwrap.kernel.file_state import AT_EMPTY_PATH, known_state_in
 from sigwrap.kernel.memory import PATH_MAX, Memory, Unreadable
-from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, WouldBlock, our_view, path_of
+from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, WouldBlock, path_of
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Operation
@@ -93,7 +93,7 @@ class Files:
         rules = FileRules(as_they_lie(policy.file_rules, session.engine.files), default)
         self._performer = mediation.performer
         self._mediator = FileMediator(rules)
-        self._view = our_view()
+        self._view = mediation.execs.ours.view
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         steps = self._mediator.mediate()

@@ -16,8 +16,7 @@ import resource
 import select
 import termios
 
-from sigwrap.bare import Any, NamedTuple, NoReturn, json, signal, socket
-from sigwrap.bare.digests import blake2b
+from sigwrap.bare import Any, NamedTuple, NoReturn, blake2b, json, signal, socket
 from sigwrap.errors import NOT_EXECUTABLE, KernelError
 from sigwrap.kernel import libc, procfs
 from sigwrap.kernel import process as linux_process

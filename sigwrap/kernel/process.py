@@ -160,6 +160,24 @@ def send(pid: int, signal_number: int) -> bool:
     return True
 
 
+def send_to_same(found: procfs.Stat, signal_number: int) -> bool:
+    """Send a signal to a process that was seen earlier, unless its pid is another process's now."""
+    try:
+        pidfd = os.pidfd_open(found.pid)
+    except OSError:
+        return False
+    try:
+        now = procfs.stat(found.pid)
+        if now is None or now.start_time != found.start_time:
+            return False
+        signal.pidfd_send_signal(pidfd, signal_number)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(pidfd)
+
+
 def terminate(pid: int) -> None:
     send(pid, signal.SIGTERM)
     send(pid, signal.SIGCONT)  # a stopped process cannot end

@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import islice
 
-from sigwrap.bare import Any, NamedTuple, json, lru_cache
-from sigwrap.bare.digests import blake2b
+from sigwrap.bare import Any, NamedTuple, blake2b, json, lru_cache
 from sigwrap.errors import InternalError, StoreError
 from sigwrap.events import EVENT_TYPES, UPCASTERS, Event, Payload
 

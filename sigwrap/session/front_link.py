@@ -145,7 +145,7 @@ class FrontLink:
         job = {command and command.pgrp, terminal and terminal[1]}
         for pid in alive.keys() - self._session.recorded_commands():
             if alive[pid].pgrp in job:
-                linux_process.send(pid, number)
+                linux_process.send_to_same(alive[pid], number)
 
 
 class JobControl:

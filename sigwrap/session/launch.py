@@ -31,7 +31,6 @@ from sigwrap.kernel.descriptors import take_descriptor
 from sigwrap.kernel.file_state import note_first_devices
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.machine import Capability
-from sigwrap.policy.presets import PRESETS
 from sigwrap.session.sandbox import FileSandbox, Sandbox
 from sigwrap.session.settings import Nested, RunSettings
 from sigwrap.start import own_files
@@ -273,6 +272,8 @@ _DAEMON_CHARACTERS = 60
 
 class Agent:
     def __init__(self, name: str, *, by_preset: bool) -> None:
+        from sigwrap.policy.presets import PRESETS  # few runs need it
+
         self._preset = PRESETS[name]
         self._by_preset = by_preset
 

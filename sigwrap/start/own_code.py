@@ -18,7 +18,7 @@ from _frozen_importlib import (  # type: ignore[attr-defined]  # importlib would
 from _frozen_importlib_external import ExtensionFileLoader, PathFinder
 
 from sigwrap.bare import IO, Any
-from sigwrap.quick_import import code_of, read_bytecode
+from sigwrap.imports import code_of, read_bytecode
 
 # The extension modules outside the interpreter: what they are loaded from may be a user's file.
 _MODULES = frozenset({"re2._re2", "sigwrap.exec._repeated", "yaml._yaml"})

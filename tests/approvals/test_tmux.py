@@ -86,6 +86,7 @@ class Tmux:
 
     def close(self) -> None:
         self._subject.native("tmux", "-L", self._name, "kill-server")
+        Path(self.socket).unlink(missing_ok=True)  # tmux leaves it, and each run looks at all
 
 
 @pytest.fixture

@@ -64,12 +64,15 @@ def test_all_ancestors_end_at_once(as_user: Sigwrap, compiled: Path, end: str) -
 
 def test_double_forks_in_a_pid_namespace(as_user: Sigwrap, compiled: Path) -> None:
     """The namespace's first process adopts them. Those of its own program it may have made itself:
-    only for these the fork in between does not count."""
+    only for these the fork in between does not count, unless sigwrap still sees it. The kernel
+    closes the files of a process, for which the next one waits, before it gives its children away.
+    """
     made = ("unshare", "-fp") if as_user.user is None and os.getuid() == 0 else ("unshare", "-Urfp")
     if as_user.native(*made, "true").returncode:
         pytest.skip("needs to make a pid namespace")
     run(as_user, *made, compiled / "forks", "descend", "fork", "stays", "4")
-    assert depths_of_true(as_user) == [8]
+    (depth,) = depths_of_true(as_user)
+    assert 8 <= depth <= 9
 
 
 @pytest.mark.parametrize("tracer", [(), ("strace", "-f", "-qq", "-o", "/dev/null")])

@@ -14,7 +14,7 @@ pytestmark = needs("strace")
 
 # At the first look at one of these, SIGINT arrives. Modules lie inside a file of one piece.
 OPENED_LAST = "/dev/null"
-MODULES = () if IS_BINARY else ("sigwrap.errors", "sigwrap.errors", "sigwrap.isolation")
+MODULES = () if IS_BINARY else ("sigwrap.errors", "sigwrap.errors", "sigwrap.imports")
 
 
 def _file(module: str) -> str:

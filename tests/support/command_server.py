@@ -124,7 +124,7 @@ def _serve(connection: socket.socket) -> None:
     import pkgutil
 
     import sigwrap.early
-    import sigwrap.quick_import
+    import sigwrap.imports
     from sigwrap.__main__ import main
     from sigwrap.cli.app import ROOT
 

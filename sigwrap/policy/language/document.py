@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sigwrap.bare import Any, NamedTuple, json
-from sigwrap.bare.digests import blake2b
+from sigwrap.bare import Any, NamedTuple, blake2b, json
 from sigwrap.errors import PolicyError
 from sigwrap.events import Payload
 from sigwrap.policy.judge.request import Action

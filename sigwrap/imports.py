@@ -1,20 +1,42 @@
-"""Import our own modules without searching sys.path: a start imports two hundred, and Python
-searches several folders for each. A module loads from its usual bytecode file if that matches the
-source. Python imports everything else, but collections.abc without its package."""
+"""Import our own modules quickly, and none that variables or the current folder choose.
+
+Quickly: a start imports two hundred, and Python searches several folders for each. Here a module
+loads from its usual bytecode file if that matches the source. Python imports everything else, but
+collections.abc without its package.
+
+A project may set variables that choose imports, or the current folder. If they would choose,
+sigwrap restarts Python with -I, which ignores them. The command still gets the variables.
+"""
 
 from __future__ import annotations
 
 import _collections_abc
 import marshal
-import posix
+import os
 import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import MAGIC_NUMBER, PathFinder, SourceFileLoader
 
-from sigwrap.bare import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any  # an import at run time could already be a project's
 
 _HEADER_BYTES = 16
 _SUFFIX = f".{sys.implementation.cache_tag}.pyc"
+# Variables that choose files which Python runs.
+_CHOOSE_CODE = (
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONPLATLIBDIR",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONUSERBASE",
+    "PYTHONWARNINGS",
+)
+# Packages beside sigwrap come after the standard library, as usual.
+_START = (
+    "import sys; sys.path.append(sys.argv[1]); del sys.argv[:2]; import site; site.main();"
+    "from sigwrap.__main__ import main; main()"
+)
 
 
 class _Loader(SourceFileLoader):
@@ -68,12 +90,12 @@ class _Finder:
 def read_bytecode(source: str, cached: str) -> bytes | None:
     """Return the bytecode; None if there is none that matches the source."""
     try:
-        fd = posix.open(cached, posix.O_RDONLY | posix.O_CLOEXEC)
+        fd = os.open(cached, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            bytecode = posix.read(fd, posix.fstat(fd).st_size)
+            bytecode = os.read(fd, os.fstat(fd).st_size)
         finally:
-            posix.close(fd)
-        status = posix.stat(source)
+            os.close(fd)
+        status = os.stat(source)
     except OSError:
         return None
     matches = bytecode[:_HEADER_BYTES] == _header(int(status.st_mtime), status.st_size)
@@ -100,3 +122,46 @@ def _install(package: Any) -> None:
 
 
 _install(sys.modules["sigwrap"])
+
+
+def isolate() -> None:
+    if sys.flags.isolated or getattr(sys, "frozen", False):
+        return
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if code_is_chosen_by_variables() or _starts_with_current_folder():
+        restart("-S", "-c", _START, package)
+    _leave_out_users_packages(package)
+
+
+def code_is_chosen_by_variables() -> bool:
+    return any(map(os.environ.__contains__, _CHOOSE_CODE))
+
+
+def restart(*words: str) -> None:
+    os.execve(sys.executable, [sys.executable, "-I", *words, *sys.argv], _environment())
+
+
+def _environment() -> dict[bytes, bytes]:
+    try:
+        with open("/proc/self/environ", "rb") as file:  # Python may add to os.environ
+            pairs = (entry.partition(b"=") for entry in file.read().split(b"\0"))
+            return {name: value for name, equals, value in pairs if name and equals}
+    except OSError:
+        return dict(os.environb)  # without /proc, sigwrap runs no command
+
+
+def _starts_with_current_folder() -> bool:
+    """Return whether Python looks there first, as for `python -m sigwrap`."""
+    first = sys.path[0] if sys.path and not sys.flags.safe_path else None
+    try:
+        return first == "" or first == os.getcwd()
+    except OSError:
+        return True  # the folder was removed
+
+
+def _leave_out_users_packages(package: str) -> None:
+    """Remove ~/.local from sys.path if sigwrap is not installed there."""
+    site = sys.modules.get("site")
+    folder = getattr(site, "USER_SITE", None) if getattr(site, "ENABLE_USER_SITE", None) else None
+    if folder in sys.path and folder != package:
+        sys.path.remove(folder)
