@@ -206,7 +206,7 @@ class RepeatedExecs:
             for entry, image in each.runs:
                 remembered = _of(entry)
                 process.becomes_another(remembered.argv)
-                self._processes.has_run(process, remembered.image, image)
+                self._processes.loaded(process, remembered.image, image)
             if each.has_ended:
                 ended.append(process)
         for process in ended:
