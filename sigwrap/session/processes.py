@@ -295,10 +295,9 @@ def refresh_comm(process: Process) -> None:
         process.comm_is_current = True
 
 
-# Decide which exec may go on: one for each process, and none while the session is frozen.
-
-
 class ExecTurns:
+    """Decides which exec may go on: one for each process, and none while the session is frozen."""
+
     def __init__(self, session: Session) -> None:
         self._session = session
         self.is_closed = False  # the session is frozen
