@@ -17,7 +17,7 @@ _PARTS = (
     *("network", "record", "session", "signal", "start", "policy/judge", "policy/language"),
 )
 _MODULES = (
-    *("calls", "errors", "events", "machine", "outcomes", "text"),
+    *("calls", "errors", "events", "machine", "text"),
     *("cli/__init__", "cli/main", "cli/run", "cli/run_options", "cli/output"),
     *("cli/note_in_time", "cli/forward", "cli/stub"),
     *("policy/__init__", "policy/problems", "policy/shipped"),
@@ -29,7 +29,7 @@ _SELDOM = (
     # Under a policy of the user's own, and those that have limits.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
     *("policy/language/shapes", "policy/language/lint", "policy/language/yaml_text"),
-    *("control/cgroups", "control/usage"),
+    "control/usage",
 )
 _OTHER_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"

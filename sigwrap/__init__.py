@@ -6,8 +6,7 @@ isolation     keeps variables and the current folder from choosing imports
 bare          light replacements for modules of the standard library
 errors        the exceptions of sigwrap, and the exit statuses
 text          text: escaped, masked, and read as a word, a duration or a size
-events        the types of the log's events, and their versions
-outcomes      outcomes of actions, and their counts
+events        the types of the log's events, the outcomes of actions, and their counts
 machine       the machine's architecture, its system call numbers, its capabilities
 calls         the mediated system calls
 

@@ -1,6 +1,6 @@
 """The table of mediated system calls.
 
-The filter (kernel/bpf.py), the dispatch (session/mediation.py), the names in events and
+The filter (kernel/seccomp.py), the dispatch (session/mediation.py), the names in events and
 docs/calls.md are derived from it. sigwrap refuses a call that the filter hands over and that is not
 listed here, and logs an event.
 """

@@ -1,9 +1,10 @@
-"""Log events and the registry of their types.
+"""Log events, the registry of their types, and the outcomes of actions.
 
-EVENT_TYPES   every type with its version, meaning and fields; other types cannot be written.
-              docs/events.md is generated from this table
+EVENT_TYPES   every type with its version and fields; other types cannot be written.
+              docs/events.md says what they mean
 UPCASTERS     steps that convert a payload of an older version as it is read; rows stay as written
 EXEC_TYPES, SIGNAL_TYPES, CONNECTION_TYPES   decisions about an exec, a signal or a connection
+Counts        the counts of a session; every count comes from here
 """
 
 from __future__ import annotations
@@ -35,8 +36,22 @@ class Event(NamedTuple):
 class EventType(NamedTuple):
     name: str
     version: int
-    meaning: str
     fields: tuple[str, ...]
+    outcome: str  # of an action; empty for other events. A payload adds approval and audit
+
+
+# The outcome of an action (an exec, a signal or a connection) is the final one: a request that an
+# approver denied is denied.
+ALLOWED = "allowed"
+AUDITED = "audited"
+APPROVED = "approved"
+REDIRECTED = "redirected"
+ABSORBED = "absorbed"
+DENIED = "denied"
+REFUSED = "refused"  # a file that the kernel refused
+
+# The most serious first.
+OUTCOMES = (DENIED, REFUSED, REDIRECTED, ABSORBED, APPROVED, AUDITED, ALLOWED)
 
 
 # Field names that other programs expect: `sigwrap export` writes all of them, in this order, for
@@ -48,31 +63,16 @@ EXPORTED_SIGNAL_FIELDS = (
 )
 SIGNAL_FIELDS = (
     *EXPORTED_SIGNAL_FIELDS,
-    "target_types",
-    "target_handles",  # it catches or ignores the signal; only if a rule needs it
-    "evaluation_us",
-    "message",  # the rule's own text, if it has one
-    "count",  # of repeated signals of a process to itself: how many within a second
-    "correlation",  # the same for every member of a group
+    *("target_types", "target_handles", "evaluation_us", "message", "count", "correlation"),
 )
 EXEC_FIELDS = (
-    *("path", "argv", "cwd", "comm", "ppid", "depth"),
-    *("decision", "rule_name", "reason", "syscall"),
-    "truncated",  # only the first arguments were read and matched
-    "traced",
-    "verified",
-    "evaluation_us",
-    "programs",  # all files that would run, links resolved; absent if only `path`
-    "here",  # how many of them this exec runs itself, not a wrapper later; absent if all
-    "masked",  # true if possible secrets in the arguments are masked
-    "siblings",  # and processes: their numbers; absent if no limit counts them
-    "processes",
+    *("path", "argv", "cwd", "comm", "ppid", "depth", "decision", "rule_name", "reason"),
+    *("syscall", "truncated", "traced", "verified", "evaluation_us", "programs", "here"),
+    *("masked", "siblings", "processes"),
     "stub",  # true if a stub runs the command that was decided before
-    "elsewhere",  # true if sigwrap does not see the same file under this name
-    "shadows",  # the system command of the same name; absent if not found along PATH
-    "approval_id",  # of the approved request; absent if there was none
+    *("elsewhere", "shadows", "approval_id"),
     "message",  # the rule's own text, unless the reason has it
-    "below",  # the nearest ancestor that ran a program, if not `ppid`
+    "below",
     "retry",  # true if it repeats a denied exec in the next directory of PATH; not counted
 )
 QUESTION_CHARACTERS = 1_000  # of the command; the exec's event has all of it
@@ -82,297 +82,123 @@ APPROVAL_ANSWER_FIELDS = (
     *("reason", "by", "always", "answer", "waited_ms"),
     "remembered",  # true if an earlier answer for the whole session decided; not counted
 )
-
-
 CONNECTION_FIELDS = (
     *("syscall", "comm", "direction", "protocol", "destination", "address", "port"),
-    *("decision", "rule_name", "reason", "message"),
-    "count",  # of the same operation by one process within a second
-    "evaluation_us",
+    *("decision", "rule_name", "reason", "message", "count", "evaluation_us"),
     "names",  # other names of the host or socket in rules; absent if none
-    "own",  # true if a server in the session owns the socket
+    "own",
 )
-
-
-# `count`: of the same operation by one process within a second
 _FILE_FIELDS = "syscall comm operation path to rule_name reason verified count evaluation_us"
 
 
-def _types() -> tuple[EventType, ...]:
-    def event(name: str, meaning: str, *fields: str, version: int = 1) -> EventType:
-        """`fields`: texts with one or more names."""
-        return EventType(name, version, meaning, tuple(" ".join(fields).split()))
-
-    return (
-        event(
-            "session_started",
-            "the run began; always first. `inside`: the session that this run joined (`--nested "
-            "join`), from the caller's `SIGWRAP_SESSION`; its log has the execs and signals. "
-            "`joined`: commands join this session; `command_pid` is its fork server. "
-            "`environment_removed`: variables withheld from the command. `daemons_outside`: the "
-            "agent's daemons that ran before. `kind`: `hook` for a log of hooks, which has no "
-            "end",
-            # `judgement`: version of the judging; another one may decide differently
-            "kind session_id name joined inside command command_pid cwd user uid host sigwrap",
-            "kernel machine policy profile policy_sources policy_variables policy_digest",
-            "judgement grace_s capabilities missing keyed environment_removed preset",
-            "daemons_outside",
-            version=2,
-        ),
-        event("exec_allowed", "exec allowed", *EXEC_FIELDS),
-        event("exec_audited", "exec allowed, and marked for review", *EXEC_FIELDS),
-        event("exec_denied", "exec failed with EACCES", *EXEC_FIELDS),
-        event(
-            "exec_redirected",
-            "another command ran instead",
-            *EXEC_FIELDS,
-            "replacement replacement_argv replacement_env via record",
-        ),
-        event(
-            "exec_waiting",
-            "an exec needs approval. Until the answer its process runs sigwrap-stub, which then "
-            "makes the same exec",
-            "path rule_name",
-        ),
-        event(
-            "io_recorded",
-            "bytes that a recorded command reads or writes, logged before sigwrap passes them on",
-            # `base64`: if it is not text
-            "stream offset size text base64",
-        ),
-        event(
-            "recording_ended",
-            "all standard streams of a recorded command have ended",
-            "stub_pid stdin stdout stderr reason",
-        ),
-        event(
-            "exec_verification_failed",
-            "the kernel loaded something other than the judged program. The process was killed "
-            "before its first instruction, or, if the exec was not `verified`, on discovery",
-            "path reason loaded_path loaded_argv rule_name",
-        ),
-        event(
-            "exec_failed",
-            "the kernel refused an exec that the policy allowed or redirected; nothing ran",
-            "path error rule_name",
-        ),
-        event("signal_sent", "signal allowed", *SIGNAL_FIELDS),
-        event(
-            "signal_blocked",
-            "signal denied with EPERM, or EFAULT if its arguments could not be read in time",
-            *SIGNAL_FIELDS,
-        ),
-        event("signal_redirected", "another signal was sent instead", *SIGNAL_FIELDS),
-        event("signal_absorbed", "the sender got success, and no signal was sent", *SIGNAL_FIELDS),
-        event("signal_approved", "signal approved", *SIGNAL_FIELDS),
-        event(
-            "connection_allowed",
-            "connection, datagram or listening socket allowed",
-            *CONNECTION_FIELDS,
-        ),
-        event("connection_audited", "the same, allowed and marked for review", *CONNECTION_FIELDS),
-        event("connection_approved", "the same, approved", *CONNECTION_FIELDS),
-        event(
-            "connection_denied",
-            "denied: ECONNREFUSED for TCP, EPERM for io_uring, raw sockets and others that no "
-            "rule can cover, otherwise EACCES",
-            *CONNECTION_FIELDS,
-        ),
-        event(
-            "work_handed_outside",
-            "a process connected to a unix socket of a server outside this session, of the same "
-            "user; sigwrap does not judge what that server does. `peer_pid`: the process that "
-            "called listen(2), 0 in another container; no `peer_cmd` if it has exited. Not logged"
-            " for D-Bus, X11, Wayland, SSH and GPG agents, sound, name lookup and system log",
-            # `count`: of the same within a minute, by any process in the session
-            "syscall comm socket peer_pid peer_cmd peer_argv count",
-        ),
-        event(
-            "file_audited",
-            "a process is about to write, create, delete or rename a file that a rule audits. "
-            "Logged before the kernel acts, which may still fail; never `verified`, because "
-            "another thread can change the path. `path` and `to` (new name) have links resolved. "
-            "`operation` may be `unseen`, with a `reason`",
-            _FILE_FIELDS,
-        ),
-        event(
-            "file_refused_likely",
-            "an inference: a command ended with `exit_code`, and one of its words is a file that "
-            "the file rules deny. Once per file, at most 100; the line comes at each attempt",
-            "operation path rule_name comm command exit_code",
-        ),
-        event(
-            "tool_call_judged",
-            "a hook judged an agent's tool call before it ran. `answer`: `no opinion` (the agent "
-            "decides), `ask` or `deny`. `findings`: what was not allowed. In the log of a run, a "
-            "process inside reported it, which is no proof",
-            "agent conversation call_id tool what cwd answer rule_name reason findings",
-            "evaluation_us",
-        ),
-        event(
-            "approval_requested",
-            "an exec, signal or connection waits for approval",
-            *_APPROVAL_FIELDS,
-            "comm depth runs loads files cwd note timeout_s asked exec",
-            version=2,
-        ),
-        event("approval_granted", "approved", *APPROVAL_ANSWER_FIELDS, version=2),
-        event(
-            "approval_denied",
-            "denied by the approver, because no approver could be reached, or because the process"
-            " that asked ended",
-            *APPROVAL_ANSWER_FIELDS,
-            version=2,
-        ),
-        event(
-            "approval_expired", "no answer in time, so denied", *APPROVAL_ANSWER_FIELDS, version=2
-        ),
-        event(
-            "control_refused",
-            "the control socket, or the kill switch by its signal, refused a process",
-            "reason peer_pid peer_uid peer_cmd inside_session",
-        ),
-        event("abi_refused", "an x32 system call got ENOSYS", "syscall_number comm"),
-        event(
-            "call_refused",
-            "EPERM for a call that sigwrap does not know, for a caller outside this session, or "
-            "after the kill switch (`builtin:killswitch`)",
-            "syscall_number arch arguments comm reason",
-        ),
-        event(
-            "mediation_failed",
-            "an internal error while sigwrap decided; the call failed with EPERM, unless it was "
-            "`answered` before",
-            "error comm answered",
-        ),
-        event(
-            "command_joined",
-            "the process of `pid` handed a command to this session (`--join-name`). `call`: its "
-            "number in this session",
-            "call command cwd environment_removed",
-        ),
-        event(
-            "command_left",
-            "a joined command ended. `signal`: the signal that killed it, or 0",
-            "call exit_status signal",
-        ),
-        event(
-            "own_files_changed",
-            "files that sigwrap runs from changed; this run had loaded the old ones. The first "
-            "files, and how many",
-            "files count",
-        ),
-        event(
-            "limit_exceeded",
-            "a limit was reached. `effect`: `terminated` (status 124) or `refused` (forks fail "
-            "with EAGAIN, `limits.at_fork`, or everything is denied, `limits.at_log_size`). "
-            "`count`: further refusals within a minute",
-            # `used`: in the unit of `maximum`; absent if unknown
-            "limit maximum effect reason used comm depth syscall count",
-        ),
-        event("limit_near", "half of a limit is used up", "limit maximum used"),
-        event(
-            "store_tampered",
-            "the session's files or its control socket were removed, moved, replaced or changed; "
-            "the supervisor wrote them again",
-            "what path",
-        ),
-        event(
-            "killswitch_missed",
-            "no valid answer from the remote kill switch `url`; `--killswitch-fail-closed` ends "
-            "the run at the third miss in a row. Logged for the first and every 30th; `count`: "
-            "misses in a row",
-            "url reason count",
-        ),
-        event(
-            "killswitch_reached",
-            "the remote kill switch answers again. `missed`: polls without an answer",
-            "url missed",
-        ),
-        event(
-            "interrupt_received",
-            "sigwrap got an interrupt. `taken_by`: `sigwrap` (the run ends) or `command` "
-            "(`--interrupt`). `sender_place`: `inside` or `outside` this session, `elsewhere` "
-            "(another pid namespace), `ended`, `timer` (the caller's alarm), `outer-process` (of "
-            "the one-file binary; sender unknown), `agent-signal` (see `sender_cmd`), "
-            "`caller-ended` (`--end-with-caller`). Ctrl+C has no sender",
-            "signal signal_name origin taken_by sender_pid sender_uid sender_place sender_cmd",
-        ),
-        event(
-            "interrupt_withdrawn",
-            "the run goes on: the command returned to its prompt, so the Ctrl+C was for the "
-            "command",
-        ),
-        event(
-            "interrupt_forwarded",
-            "sigwrap passed a signal on to the command, for its sender or as its own next step",
-            "signal signal_name sender_pid sender_uid sender_place sender_cmd",
-        ),
-        event(
-            "interrupt_escalated",
-            "force kill of the process tree: second interrupt, end of the grace period, or an "
-            "agent SIGKILL",
-            "reason processes",
-        ),
-        event(
-            "agent_signal",
-            "a signal to the whole session ([signals](signals.md)) and its outcome so far; a "
-            "waiting one gets another event later. `cause`: `sequence` of the signal that led to "
-            "it",
-            "signal number source reason cause outcome state_before state_after sequence error",
-        ),
-        event(
-            "tree_frozen",
-            "an agent SIGSTOP stopped all processes and holds new execs: how many of each. "
-            "`again`: a process outside this session had continued them",
-            "processes held again",
-        ),
-        event(
-            "tree_thawed",
-            "the stopped processes and held execs go on, after an agent SIGCONT or because the "
-            "run ends",
-            "processes released",
-        ),
-        event(
-            "killswitch_activated",
-            "the kill switch was turned on: nothing more was allowed, and the process tree was "
-            "killed",
-            "reason by since_ns processes",
-        ),
-        event(
-            "killswitch_invented",
-            "a kill switch file without the signal of `sigwrap killswitch on`",
-            "path reason count",
-        ),
-        event(
-            "diagnostic",
-            "state on SIGUSR1: processes, limits and their use. `stopped`: how long an agent "
-            "SIGSTOP holds, its source, and held execs",
-            "stopped processes processes_left_out approvals approvals_left_out limits counts",
-            "unrecorded log_bytes head",
-        ),
-        event(
-            "checkpoint",
-            "SIGUSR2: a copy of the log at `path`, or the `error`. `seq` and `head` of its last "
-            "event",
-            "path error head seq processes processes_left_out",
-        ),
-        event(
-            "process_exited",
-            "a process ended. After a SIGKILL by others: `oom_kills` (kills by the OOM killer "
-            "since the start) and `cpu_limit_s` (hard RLIMIT_CPU if used up, otherwise 0)",
-            "ppid comm depth exit_code signal signal_name oom_kills cpu_limit_s",
-        ),
-        event(
-            "session_ended",
-            "the run is over; always the last event of a clean session",
-            # `denied`: actions, as the report counts them
-            "exit_status reason duration_ns counts denied head unrecorded repeated",
-        ),
-    )
+def _event(name: str, *fields: str, version: int = 1, outcome: str = "") -> EventType:
+    """`fields`: texts with one or more names."""
+    return EventType(name, version, tuple(" ".join(fields).split()), outcome)
 
 
-EVENT_TYPES: dict[str, EventType] = {kind.name: kind for kind in _types()}
+_TYPES = (
+    _event(
+        "session_started",
+        "kind session_id name joined inside command command_pid cwd user uid host sigwrap",
+        "kernel machine policy profile policy_sources policy_variables policy_digest",
+        "judgement grace_s capabilities missing keyed environment_removed preset",
+        "daemons_outside",  # `judgement`: version of the judging
+        version=2,
+    ),
+    _event("exec_allowed", *EXEC_FIELDS, outcome=ALLOWED),
+    _event("exec_audited", *EXEC_FIELDS, outcome=AUDITED),
+    _event("exec_denied", *EXEC_FIELDS, outcome=DENIED),
+    _event(
+        "exec_redirected",
+        *EXEC_FIELDS,
+        "replacement replacement_argv replacement_env via record",
+        outcome=REDIRECTED,
+    ),
+    _event("exec_waiting", "path rule_name"),
+    _event("io_recorded", "stream offset size text base64"),  # `base64`: if it is not text
+    _event("recording_ended", "stub_pid stdin stdout stderr reason"),
+    _event("exec_verification_failed", "path reason loaded_path loaded_argv rule_name"),
+    _event("exec_failed", "path error rule_name"),
+    _event("signal_sent", *SIGNAL_FIELDS, outcome=ALLOWED),
+    _event("signal_blocked", *SIGNAL_FIELDS, outcome=DENIED),
+    _event("signal_redirected", *SIGNAL_FIELDS, outcome=REDIRECTED),
+    _event("signal_absorbed", *SIGNAL_FIELDS, outcome=ABSORBED),
+    _event("signal_approved", *SIGNAL_FIELDS, outcome=APPROVED),
+    _event("connection_allowed", *CONNECTION_FIELDS, outcome=ALLOWED),
+    _event("connection_audited", *CONNECTION_FIELDS, outcome=AUDITED),
+    _event("connection_approved", *CONNECTION_FIELDS, outcome=APPROVED),
+    _event("connection_denied", *CONNECTION_FIELDS, outcome=DENIED),
+    _event(
+        "work_handed_outside",
+        "syscall comm socket peer_pid peer_cmd peer_argv count",  # of the same within a minute
+    ),
+    _event("file_audited", _FILE_FIELDS),
+    _event(
+        "file_refused_likely",
+        "operation path rule_name comm command exit_code",
+        outcome=REFUSED,
+    ),
+    _event(
+        "tool_call_judged",
+        "agent conversation call_id tool what cwd answer rule_name reason findings",
+        "evaluation_us",
+    ),
+    _event(
+        "approval_requested",
+        *_APPROVAL_FIELDS,
+        "comm depth runs loads files cwd note timeout_s asked exec",
+        version=2,
+    ),
+    _event("approval_granted", *APPROVAL_ANSWER_FIELDS, version=2),
+    _event("approval_denied", *APPROVAL_ANSWER_FIELDS, version=2),
+    _event("approval_expired", *APPROVAL_ANSWER_FIELDS, version=2),
+    _event("control_refused", "reason peer_pid peer_uid peer_cmd inside_session"),
+    _event("abi_refused", "syscall_number comm"),
+    _event("call_refused", "syscall_number arch arguments comm reason"),
+    _event("mediation_failed", "error comm answered"),
+    _event("command_joined", "call command cwd environment_removed"),
+    _event("command_left", "call exit_status signal"),
+    _event("own_files_changed", "files count"),
+    _event(
+        "limit_exceeded",  # `used`: in the unit of `maximum`; absent if unknown
+        "limit maximum effect reason used comm depth syscall count",
+    ),
+    _event("limit_near", "limit maximum used"),
+    _event("store_tampered", "what path"),
+    _event("killswitch_missed", "url reason count"),
+    _event("killswitch_reached", "url missed"),
+    _event(
+        "interrupt_received",
+        "signal signal_name origin taken_by sender_pid sender_uid sender_place sender_cmd",
+    ),
+    _event("interrupt_withdrawn"),
+    _event(
+        "interrupt_forwarded",
+        "signal signal_name sender_pid sender_uid sender_place sender_cmd",
+    ),
+    _event("interrupt_escalated", "reason processes"),
+    _event(
+        "agent_signal",
+        "signal number source reason cause outcome state_before state_after sequence error",
+    ),
+    _event("tree_frozen", "processes held again"),
+    _event("tree_thawed", "processes released"),
+    _event("killswitch_activated", "reason by since_ns processes"),
+    _event("killswitch_invented", "path reason count"),
+    _event(
+        "diagnostic",
+        "stopped processes processes_left_out approvals approvals_left_out limits counts",
+        "unrecorded log_bytes head",
+    ),
+    _event("checkpoint", "path error head seq processes processes_left_out"),
+    _event("process_exited", "ppid comm depth exit_code signal signal_name oom_kills cpu_limit_s"),
+    _event(
+        "session_ended",  # `denied`: actions, as the report counts them
+        "exit_status reason duration_ns counts denied head unrecorded repeated",
+    ),
+)
+EVENT_TYPES: dict[str, EventType] = {kind.name: kind for kind in _TYPES}
+OUTCOME_OF = {kind.name: kind.outcome for kind in EVENT_TYPES.values() if kind.outcome}
 
 EXEC_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "argv" in kind.fields)
 SIGNAL_TYPES = frozenset(kind.name for kind in EVENT_TYPES.values() if "target_pid" in kind.fields)
@@ -391,7 +217,7 @@ def kind_of(type_name: str) -> str:
 
 
 DECISION_TYPES = EXEC_TYPES | SIGNAL_TYPES | CONNECTION_TYPES
-DENIED_TYPES = frozenset({"exec_denied", "signal_blocked", "connection_denied"})
+DENIED_TYPES = frozenset(name for name, outcome in OUTCOME_OF.items() if outcome == DENIED)
 
 
 _CAPABILITIES_THEN = {"births": "forks", "landlock_signal_scope": "signal_wall"}
@@ -460,3 +286,96 @@ def recorded_bytes(payload: Payload) -> bytes:
     if isinstance(text := payload.get("text"), str):
         return text.encode("utf-8", "surrogateescape")
     return a2b_base64(str(payload.get("base64", "")), strict_mode=True)
+
+
+# Answers to an approval request.
+ANSWER_OF = {
+    "approval_granted": APPROVED,
+    "approval_denied": DENIED,
+    "approval_expired": "expired",
+}
+APPROVAL_ANSWERS = tuple(ANSWER_OF)
+
+_REFUSED_FILE = "file_refused_likely"
+_KINDS = {name: kind_of(name) for name in OUTCOME_OF if name != _REFUSED_FILE}
+_NAMES = {"exec": "command", "signal": "signal", "connection": "connection"}
+# Approvals are counted by answers: one may cover several commands.
+_SHOWN = tuple(each for each in OUTCOMES if each not in (ALLOWED, APPROVED))
+
+
+def outcome(event: Event) -> str:
+    """Return the outcome of an exec, a signal or a connection, and "" for any other event."""
+    return _outcome_of(event.type, event.payload)
+
+
+def how_many(type_name: str, payload: Payload) -> int:
+    """Return how many actions or answers an event counts as.
+
+    The same command in the next directory of PATH is no new action, and a stub's command was
+    counted when the policy decided on it. One answer for the whole session is one answer.
+    """
+    if type_name in DECISION_TYPES:
+        is_stubs = payload.get("stub") is True and not payload.get("approval_id")
+        return 0 if payload.get("retry") is True or is_stubs else times(payload)
+    return int(type_name in APPROVAL_ANSWERS and payload.get("remembered") is not True)
+
+
+class Counts:
+    """Actions by kind and outcome, and answers to approval requests."""
+
+    def __init__(self) -> None:
+        self.execs: dict[str, int] = {}
+        self.signals: dict[str, int] = {}
+        self.connections: dict[str, int] = {}
+        self.refused_files = 0
+        self.answers: dict[str, int] = {}  # by APPROVED, DENIED or "expired"
+
+    def add(self, type_name: str, payload: Payload) -> None:
+        if type_name in _KINDS:
+            is_one = "count" not in payload and "retry" not in payload and "stub" not in payload
+            if count := 1 if is_one else how_many(type_name, payload):
+                of_kind, name = self.of_kind(_KINDS[type_name]), _outcome_of(type_name, payload)
+                of_kind[name] = of_kind.get(name, 0) + count
+        elif type_name == _REFUSED_FILE:
+            self.refused_files += 1
+        elif type_name in ANSWER_OF and how_many(type_name, payload):
+            name = ANSWER_OF[type_name]
+            self.answers[name] = self.answers.get(name, 0) + 1
+
+    def of_kind(self, kind: str) -> dict[str, int]:
+        return {"exec": self.execs, "signal": self.signals, "connection": self.connections}[kind]
+
+    @property
+    def denied(self) -> int:
+        return sum(each.get(DENIED, 0) for each in (self.execs, self.signals, self.connections))
+
+    @property
+    def approved(self) -> int:
+        return self.answers.get(APPROVED, 0)
+
+    def lines(self) -> list[str]:
+        """Return texts such as "5 commands (1 denied)", one for each kind."""
+        found = []
+        for kind, name in _NAMES.items():
+            counts = self.of_kind(kind)
+            if not (total := sum(counts.values())):
+                continue
+            special = ", ".join(f"{counts[each]} {each}" for each in _SHOWN if counts.get(each))
+            found.append(counted(total, name) + (f" ({special})" if special else ""))
+        if self.refused_files:
+            found.append(f"{counted(self.refused_files, 'file')} probably refused")
+        return found
+
+
+def _outcome_of(type_name: str, payload: Payload) -> str:
+    found = OUTCOME_OF.get(type_name, "")
+    if found == ALLOWED:
+        if payload.get("decision") == "audit":
+            return AUDITED
+        if payload.get("approval_id"):
+            return APPROVED
+    return found
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    return f"1 {one}" if count == 1 else f"{count} {many or one + 's'}"

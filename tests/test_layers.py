@@ -19,7 +19,7 @@ MODULES = {
 
 # Pure modules know no kernel, no file and no clock. They import each other and what is pure below.
 PURE = {
-    *("text", "events", "calls", "outcomes", "policy", "agent", "hooks"),
+    *("text", "events", "calls", "policy", "agent", "hooks"),
     *("exec.facts", "exec.judge"),
     *("signal.facts", "signal.judge", "network.judge", "files.judge"),
     "approve.questions",

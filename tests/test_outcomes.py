@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sigwrap.outcomes import Counts
+from sigwrap.events import Counts
 
 
 def test_what_repeats_an_action_or_answer_is_not_counted() -> None:

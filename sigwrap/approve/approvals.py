@@ -1,8 +1,9 @@
 """Approval requests of a session: asked, listed and answered while everything else goes on.
 
-An answer comes from the terminal's prompt, or through the control socket from `sigwrap approve`,
-`sigwrap deny`, a screen or a page. The log has it before it takes effect. A request or an approval
-that cannot be recorded is denied.
+An answer comes from the terminal's prompt, unless the session could type there, or through the
+control socket from `sigwrap approve`, `sigwrap deny`, a screen or a page. The log has it before it
+takes effect. A request or an approval that cannot be recorded is denied; one that no approver would
+see is denied early, so that its caller does not wait in vain.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 
-from sigwrap.approve.approvers import Approvers
-from sigwrap.approve.control_protocol import ControlReply, ControlRequest, refusal
-from sigwrap.approve.control_socket import ControlSocket
+from sigwrap.approve.control_socket import ControlReply, ControlRequest, ControlSocket, refusal
 from sigwrap.approve.questions import (
     US,
     Answer,
@@ -21,11 +20,10 @@ from sigwrap.approve.questions import (
     Question,
     QuestionQueue,
     Settled,
-    TooLate,
-    Unknown,
     Verdict,
 )
 from sigwrap.approve.terminal_prompt import TerminalPrompt, ring
+from sigwrap.approve.typists import Typists
 from sigwrap.approve.wording import (
     LISTED_CHARACTERS,
     SessionHints,
@@ -43,6 +41,7 @@ from sigwrap.front.terminal import is_drawn_on_by
 from sigwrap.kernel import procfs, terminals
 from sigwrap.kernel.peer import Peer
 from sigwrap.session.settings import BELL
+from sigwrap.session.settings import ApprovalMode as Mode
 from sigwrap.text import beginning
 
 if TYPE_CHECKING:
@@ -52,6 +51,9 @@ __all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
 
 OnAnswer = Callable[[Answer], None]
 
+_ON_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
+_BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
+_HELP = "see sigwrap help approvals"
 _LOOK_FOR_APPROVER_EVERY_S = 5.0
 _LONGEST_PLACE = 200
 _MOST_PID = 1 << 31  # the kernel takes no larger one
@@ -77,7 +79,7 @@ class Approvals:
             self._notify_by = ""
         self.store = os.path.dirname(os.path.dirname(os.path.abspath(recorder.log.path)))
         self.hints = SessionHints(session.policy.name, store_option(self.store, os.environ))
-        self._queue = QuestionQueue(timeout_s=self._timeout_s, new_id=_new_id)
+        self._queue = QuestionQueue(self._timeout_s)
         self._waiting: dict[str, OnAnswer] = {}
         self._stopped = ""  # why no request is granted now
         self._has_timer = False
@@ -87,17 +89,19 @@ class Approvals:
             self._control: ControlSocket | None = ControlSocket(session, self)
         except StoreError:
             self._control = None  # each request says who can answer it
-        has_notify = bool(self._notify_by)
-        self.approvers = Approvers(session, self._prompt, self._control, has_notify=has_notify)
+        self.typists = Typists(session, self._prompt)
+        self._reports_each = bool(self._notify_by)  # to a user who need not watch
+        self._has_answered = False
+        self._listed_until_s = 0.0  # an approver that listed the requests counts as watching
 
     # Asking
 
     def ask(self, question: Question, on_answer: OnAnswer) -> str:
         """Ask for approval; return the request's id. Calls `on_answer` exactly once, maybe before
         this returns."""
-        self.approvers.search_again_if_due()
+        self.typists.search_again_if_due()
         now_s = time.monotonic()
-        request = self._queue.ask(question, now_s)
+        request = self._queue.ask(self._new_id(), question, now_s)
         self._waiting[request.id] = on_answer
         channels = self._channels()
         if not self._record_asked(request, channels):
@@ -107,15 +111,15 @@ class Approvals:
         elif len(self._queue.open) > _MOST_OPEN:
             self._refuse([request.id], f"{_MOST_OPEN} other requests are open already")
         elif not channels:
-            self._refuse([request.id], self._stopped or self.approvers.why_none())
+            self._refuse([request.id], self._stopped or self._why_none())
         elif question.kind != "exec" and is_drawn_on_by(question.pid):
             why = self._keep_for_next_attempt(question, channels, now_s)
             self._refuse([request.id], why, "at once")
         else:
             self._await_answer(request)
-            if self.approvers.on_terminal and self._prompt.is_there:
+            if self._on_terminal and self._prompt.is_there:
                 self._prompt.show(request)
-            if not (self._notify_by or self._prompt.can_show) and self.approvers.on_terminal:
+            if not (self._notify_by or self._prompt.can_show) and self._on_terminal:
                 ring()  # a program's screen shows no request
         return request.id
 
@@ -123,9 +127,6 @@ class Approvals:
         """Return whether `ask` would leave the request open."""
         has_room = len(self._queue.open) < _MOST_OPEN
         return has_room and not self._queue.is_remembered(question) and bool(self._channels())
-
-    def _channels(self) -> list[str]:
-        return [] if self._stopped else self.approvers.channels()
 
     def _record_asked(self, request: OpenRequest, channels: list[str]) -> bool:
         payload = asked_payload(request, timeout_s=self._timeout_s, asked=channels)
@@ -145,17 +146,22 @@ class Approvals:
         if kept is None:
             if not question.key or not self._queue.keeps_more():
                 return _DRAWS
-            kept = self._queue.ask(question, now_s, for_next=True)
+            kept = self._queue.ask(self._new_id(), question, now_s, for_next=True)
             if not self._record_asked(kept, channels):
                 self._refuse([kept.id], _NOT_RECORDED)
                 return _DRAWS
             self._await_answer(kept)
         return f"{_DRAWS}; {self.hints.command('approve', kept.id)} allows it next time"
 
+    def _new_id(self) -> str:
+        while self._queue.is_known(approval_id := os.urandom(3).hex()):
+            pass
+        return approval_id
+
     @property
     def has_control(self) -> bool:
         """Whether `sigwrap approve` can answer."""
-        return self.approvers.by_control and self._control is not None
+        return self._mode in _BY_CONTROL and self._control is not None
 
     def how_to_answer(self, approval_id: str) -> str:
         """Return how the user answers an open request."""
@@ -216,10 +222,63 @@ class Approvals:
         answer, and so is no stopped job."""
         return self._prompt.holds_terminal
 
+    # Approvers
+
+    def _channels(self) -> list[str]:
+        """Return where an answer can come from."""
+        if self._stopped:
+            return []
+        has_terminal = self._on_terminal and self._prompt.is_there
+        found = ["terminal"] if has_terminal and not self._why_not_here() else []
+        # `--approvals control` says that an approver answers.
+        if self.has_control and (has_terminal or self._mode is Mode.CONTROL or self._is_watched):
+            found.append("control")
+        return found
+
+    def _why_none(self) -> str:
+        if self._mode is Mode.DENY:
+            return "this session runs with --approvals deny"
+        if self._mode is Mode.CONTROL:
+            return "there is no control socket to answer through"
+        if self._session.is_unattended:
+            return f"$CI is set ({_HELP})"
+        if not self._prompt.is_there:
+            return f"there is no terminal ({_HELP})"
+        return f"processes in the session could type the answer: {self._why_not_here()}"
+
+    def _why_not_here(self) -> str:
+        typist = self.typists.found()
+        return self._prompt.not_here if typist is None else typist.why
+
+    @property
+    def _on_terminal(self) -> bool:
+        return self._mode in _ON_TERMINAL and not self._session.is_unattended
+
+    @property
+    def can_show(self) -> bool:
+        """Whether requests appear on the terminal."""
+        return self._on_terminal and self._prompt.can_show
+
+    @property
+    def _is_watched(self) -> bool:
+        """Whether a screen or a page is open, or --notify reports each request."""
+        return self._reports_each or (self._control is not None and self._control.is_attended)
+
+    def _is_seen(self, approval_id: str, now_s: float) -> bool:
+        return (
+            self._prompt.has_shown(approval_id)
+            or self._has_answered
+            or now_s < self._listed_until_s
+            or self._is_watched
+        )
+
+    def notify_failed(self) -> None:
+        self._reports_each = False
+
     # Time
 
     def _deadline_s(self, request: OpenRequest, now_s: float) -> float:
-        if self.approvers.will_be_seen(request.id, now_s):
+        if self.can_show or self._is_seen(request.id, now_s):
             return request.deadline_s
         return min(request.deadline_s, request.asked_at_s + self._unattended_timeout_s)
 
@@ -243,7 +302,7 @@ class Approvals:
             each.id
             for each in self._queue.open
             if each.asked_at_s + self._unattended_timeout_s <= now_s
-            and not self.approvers.is_seen(each.id, now_s)
+            and not self._is_seen(each.id, now_s)
         ]
         self._refuse(unseen, why, "expired")
         self._expire_later(now_s + min(self._unattended_timeout_s, _LOOK_FOR_APPROVER_EVERY_S))
@@ -251,21 +310,21 @@ class Approvals:
     # Answers
 
     def on_terminal_answer(self, approval_id: str, verdict: Verdict) -> None:
-        if verdict is not Verdict.NO and self.approvers.search_again() is not None:
+        if verdict is not Verdict.NO and self.typists.search_again() is not None:
             request = self._queue.find(approval_id)
             if request is not None:
                 self._prompt.show(request)
             return
-        self.approvers.note_answer()
+        self._has_answered = True
         self._answer(approval_id, verdict, by="the terminal", message="")
 
     def _answer(
         self, approval_id: str, verdict: Verdict, *, by: str, message: str
-    ) -> tuple[Settled, ...] | TooLate | Unknown:
+    ) -> tuple[Settled, ...]:
         """Return what was settled; an approval that cannot be recorded is a denial."""
         now_s = time.monotonic()
         found = self._queue.answer(approval_id, verdict, by=by, message=message, now_s=now_s)
-        return found if isinstance(found, TooLate | Unknown) else self._settle(found)
+        return self._settle(found)
 
     def _refuse(self, ids: list[str], why: str, reason: str = "nobody") -> None:
         """Deny requests without an approver."""
@@ -331,12 +390,12 @@ class Approvals:
     def _list(self, peer: Peer, *, is_a_look: bool) -> ControlReply:
         now_s = time.monotonic()
         if is_a_look:
-            self.approvers.note_look(now_s)
+            self._listed_until_s = now_s + self._timeout_s
         return {
             "ok": True,
             "session_id": self._recorder.log.session_id,
             "requests": [self._listed(each, now_s) for each in self._queue.open],
-            "typed": bool(self._queue.open) and self.approvers.types_for(peer),
+            "typed": bool(self._queue.open) and self.typists.type_for(peer),
             **self._session.how_it_stands(),
         }
 
@@ -353,7 +412,7 @@ class Approvals:
         now_s = time.monotonic()
         if (found := self._queue.find(approval_id)) is None:
             return self._no_such(approval_id)
-        self.approvers.note_look(now_s)
+        self._listed_until_s = now_s + self._timeout_s
         request = self._listed(found, now_s, full=True)
         return {"ok": True, "request": request, **self._session.how_it_stands()}
 
@@ -367,8 +426,8 @@ class Approvals:
 
     def is_typed(self, peer: Peer) -> bool:
         """Return whether the session may have typed it, and record that as an attempt."""
-        self.approvers.search_again()
-        is_typed = self.approvers.types_for(peer)
+        self.typists.search_again()
+        is_typed = self.typists.type_for(peer)
         if is_typed:
             why = "the session may have typed this itself"
             self.refused(peer._replace(objection=why))
@@ -377,7 +436,7 @@ class Approvals:
     def _answer_by_control(
         self, approval_id: str, verdict: Verdict, peer: Peer, message: str
     ) -> ControlReply:
-        if not self.approvers.by_control:
+        if self._mode not in _BY_CONTROL:
             return refusal(
                 "not-taken",
                 f"this session runs with --approvals {self._mode.value}: it accepts no answer here",
@@ -385,25 +444,19 @@ class Approvals:
         if verdict is not Verdict.NO and self.is_typed(peer):
             why = "the session may have typed this itself: approve it on another terminal"
             return refusal("typed", why)
-        self.approvers.note_answer()
+        self._has_answered = True
         by = f"uid {peer.uid}, pid {peer.pid}"
         found = self._answer(approval_id, verdict, by=by, message=message)
-        match found:
-            case Unknown():
-                return self._no_such(approval_id)
-            case TooLate(how=how):
-                return refusal("late", f"too late: {approval_id} was {how}")
-            case _:
-                first = found[0]
-                return {
-                    "ok": True,
-                    "granted": first.answer.granted,
-                    "always": first.always,
-                    "message": first.answer.message,
-                    "what": beginning(first.question.what, LISTED_CHARACTERS),
-                    "settled": [settled.id for settled in found],
-                }
-
-
-def _new_id() -> str:
-    return os.urandom(3).hex()
+        if not found:
+            how = self._queue.how_settled(approval_id)
+            late = refusal("late", f"too late: {approval_id} was {how}")
+            return late if how else self._no_such(approval_id)
+        first = found[0]
+        return {
+            "ok": True,
+            "granted": first.answer.granted,
+            "always": first.always,
+            "message": first.answer.message,
+            "what": beginning(first.question.what, LISTED_CHARACTERS),
+            "settled": [settled.id for settled in found],
+        }

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 
-from sigwrap.approve.control_protocol import (
+from sigwrap.approve.control_socket import (
     CALLS_SUFFIX,
     SOCKET_SUFFIX,
     ControlReply,

@@ -7,8 +7,6 @@ time to define.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sigwrap.bare import Enum, NamedTuple
 from sigwrap.events import Payload
 from sigwrap.text import printable, shell_words, shortened
@@ -78,16 +76,6 @@ class Settled(NamedTuple):
     remembered: bool = False  # an earlier approval decided
 
 
-class TooLate(NamedTuple):
-    """The request was settled before; `how` names the answer and its author."""
-
-    how: str
-
-
-class Unknown(NamedTuple):
-    """The request never existed."""
-
-
 _Attempt = tuple[int, int, tuple[str, ...]]  # pid, number of execs so far, key
 
 
@@ -98,9 +86,8 @@ def _attempt(question: Question) -> _Attempt:
 class QuestionQueue:
     """The requests of one session."""
 
-    def __init__(self, *, timeout_s: float, new_id: Callable[[], str]) -> None:
+    def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._new_id = new_id
         self._open: dict[str, OpenRequest] = {}
         self._settled: dict[str, str] = {}
         self._always: dict[tuple[str, ...], str] = {}
@@ -115,17 +102,14 @@ class QuestionQueue:
     def find(self, approval_id: str) -> OpenRequest | None:
         return self._open.get(approval_id)
 
-    def ask(self, question: Question, now_s: float, *, for_next: bool = False) -> OpenRequest:
+    def is_known(self, approval_id: str) -> bool:
+        return approval_id in self._open or approval_id in self._settled
+
+    def ask(
+        self, approval_id: str, question: Question, now_s: float, *, for_next: bool = False
+    ) -> OpenRequest:
         """Open a request. `for_next`: an approval covers the next attempt of the same process."""
-        approval_id = self._new_id()
-        while approval_id in self._open or approval_id in self._settled:
-            approval_id = self._new_id()
-        request = OpenRequest(
-            id=approval_id,
-            question=question,
-            asked_at_s=now_s,
-            deadline_s=now_s + self._timeout_s,
-        )
+        request = OpenRequest(approval_id, question, now_s, now_s + self._timeout_s)
         self._open[approval_id] = request
         if for_next:
             self._for_next[approval_id] = _attempt(question)
@@ -172,12 +156,12 @@ class QuestionQueue:
 
     def answer(
         self, approval_id: str, verdict: Verdict, *, by: str, message: str, now_s: float
-    ) -> tuple[Settled, ...] | TooLate | Unknown:
-        """Settle a request; ALWAYS settles all with the same key."""
+    ) -> tuple[Settled, ...]:
+        """Settle a request; ALWAYS settles all with the same key. Returns nothing if the request is
+        not open."""
         request = self._open.get(approval_id)
         if request is None:
-            how = self._settled.get(approval_id)
-            return Unknown() if how is None else TooLate(how=how)
+            return ()
         match verdict:
             case Verdict.NO:
                 return (self._refuse(request, by, message, "denied", now_s),)
@@ -192,6 +176,10 @@ class QuestionQueue:
                 same.sort(key=lambda each: each is not request)  # the named one first
                 granted = (self._grant(each, by, always=True, now_s=now_s) for each in same)
                 return tuple(each._replace(remembered=each.id != approval_id) for each in granted)
+
+    def how_settled(self, approval_id: str) -> str:
+        """Return the answer to a settled request, and its author; empty if there is none."""
+        return self._settled.get(approval_id, "")
 
     def forget_always(self, question: Question) -> None:
         self._always.pop(question.key, None)

@@ -1,14 +1,9 @@
 """Asks on the controlling terminal, which the command uses too.
 
-The command shares sigwrap's process group, so both may read the terminal, and the first reader gets
-a line. Rejected: to read beside the command, as ssh does for a password (a program that polls its
-input, such as Node, gets the answer as often as we do), and a pseudo-terminal in between (the
-command would have another terminal).
-
-So while a request is up, the supervisor is the terminal's foreground, in a process group of its
-own. The kernel stops all other readers (SIGTTIN), as any background job, and the supervisor
-continues them after the answer. Where that would disturb the command, the supervisor leaves the
-terminal alone, and one line names `sigwrap approve ID` instead:
+Both may read the terminal, and the first reader gets a line. So while a request is up, the
+supervisor is the terminal's foreground, in a process group of its own. The kernel stops all other
+readers (SIGTTIN), as any background job, and the supervisor continues them after the answer. Where
+that would disturb the command, one line names `sigwrap approve ID` instead:
 
 - A process waits for input already. One that is blocked in a read would get our line. One that
   polls would wake up for it, be stopped when it reads, and find nothing once it goes on.
@@ -20,9 +15,9 @@ The terminal's keys (Ctrl+C, Ctrl+\\, Ctrl+Z) and its hangup then reach the supe
 makes way and passes them on. Input from before the request, and a line within a moment of it, is no
 answer: the user cannot have read the request.
 
-Not a boundary: the command can paint anything on its terminal, also a request like ours. But it
-cannot answer one: the supervisor does not ask where the session could type (approve/approvers.py),
-and an approval needs a code that the session cannot read (Answers in approve/wording.py).
+The command can paint a request like ours, but cannot answer one: the supervisor does not ask where
+the session could type (approve/typists.py), and an approval needs a code that the session cannot
+read (TypedAnswers in approve/wording.py).
 """
 
 from __future__ import annotations
@@ -35,7 +30,13 @@ import time
 from collections.abc import Sequence
 
 from sigwrap.approve.questions import OpenRequest, Verdict
-from sigwrap.approve.wording import MOST_WRONG, Answers, is_without_code, lines_of, visible_text
+from sigwrap.approve.wording import (
+    MOST_WRONG,
+    TypedAnswers,
+    is_without_code,
+    lines_of,
+    visible_text,
+)
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, signal
 from sigwrap.front.terminal import PromptModes, local_modes
 from sigwrap.kernel import procfs, terminals
@@ -79,7 +80,7 @@ class TerminalPrompt:
         self._named: set[str] = set()
         self._shown = ""
         self._shown_at_s = 0.0
-        self._answers = Answers(or_always=False)
+        self._answers = TypedAnswers(or_always=False)
         self._wrong = 0  # lines since the last yes
         self._taken: _Taken | None = None
         self._not_before_s = 0.0
@@ -161,7 +162,7 @@ class TerminalPrompt:
 
     def _ask_or_make_way(self) -> None:
         if self.not_here:
-            self._approvals.approvers.search_again_if_due()
+            self._approvals.typists.search_again_if_due()
         if self.not_here:
             self._name_the_command()
             return
@@ -246,7 +247,7 @@ class TerminalPrompt:
         if self._forget_what_was_typed():
             text = f"\r\nsigwrap: ignored what you typed before the request was shown\r\n{text}"
         self._shown_at_s = time.monotonic()
-        self._answers = Answers(or_always=bool(self._queue[self._shown].question.key))
+        self._answers = TypedAnswers(or_always=bool(self._queue[self._shown].question.key))
         if not self._say(f"{visible_text(os.environ)}{text}  {self._answers.shown}"):
             self._make_way()
 

@@ -230,14 +230,14 @@ def _payload(approval_id: str, question: Question) -> Payload:
 # The answers on the terminal
 
 
-class Answers:
+class TypedAnswers:
     """The lines that answer the request that is shown now.
 
     A session can have bytes typed: a terminal answers reports, and the line discipline edits those
     as its modes say, which the session may change at any moment. It could make a `y` of them. So an
     approval needs a code. It is new each time a request is shown, and differs for once and for the
     session. The session cannot know it: only the program that shows the terminal can read it, and
-    sigwrap does not ask where that program would tell (approve/approvers.py).
+    sigwrap does not ask where that program would tell (approve/typists.py).
     """
 
     def __init__(self, *, or_always: bool) -> None:

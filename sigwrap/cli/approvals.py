@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from sigwrap.approve.control_client import Answered, Unreachable, ask_all
-from sigwrap.approve.control_protocol import ControlReply, ControlRequest
+from sigwrap.approve.control_socket import ControlReply, ControlRequest
 from sigwrap.approve.wording import SessionHints, store_option
 from sigwrap.cli.control import check, refuse_inside
 from sigwrap.cli.group import App

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sigwrap.approve.control_client import Unreachable
-from sigwrap.approve.control_protocol import ControlReply
+from sigwrap.approve.control_socket import ControlReply
 from sigwrap.errors import SessionError
 from sigwrap.kernel.peer import is_inside_a_session
 from sigwrap.log.catalog import SessionFile, chosen, list_sessions, open_session

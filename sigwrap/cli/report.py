@@ -26,10 +26,9 @@ from sigwrap.cli.showing import columns, pager, style
 from sigwrap.cli.verify import note_where_broken, verified
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
-from sigwrap.events import Event
+from sigwrap.events import OUTCOMES, Event
 from sigwrap.log.catalog import open_session
 from sigwrap.log.reader import Session
-from sigwrap.outcomes import OUTCOMES
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.ending import Ending, ending_of
 from sigwrap.report.folds.selection import ASKED, ONLY, Selection

@@ -16,11 +16,11 @@ from sigwrap.errors import (
     InternalError,
     SigwrapError,
 )
+from sigwrap.events import counted
 from sigwrap.front.messages import Channel, DiedOf, HeldUp
 from sigwrap.front.process import FrontProcess
 from sigwrap.kernel import limits, procfs, signals
 from sigwrap.kernel.descriptors import close_all_but, require_enough, reserve_standard_streams
-from sigwrap.outcomes import counted
 from sigwrap.session.settings import Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited

@@ -22,6 +22,7 @@ from sigwrap.cli.options import (
 from sigwrap.cli.output import note
 from sigwrap.cli.showing import columns, show_lines, style
 from sigwrap.errors import REFUSED, SessionError, SigwrapError, UsageError
+from sigwrap.events import counted
 from sigwrap.log.catalog import (
     SessionFile,
     chosen,
@@ -33,7 +34,6 @@ from sigwrap.log.catalog import (
     surplus,
 )
 from sigwrap.log.catalog import recover as recover_session
-from sigwrap.outcomes import counted
 from sigwrap.report.forms.sessions import Reader, render_sessions
 from sigwrap.report.forms.times import byte_size, rough_span
 from sigwrap.text import printable, shell_words, size_bytes, span_s

@@ -12,14 +12,13 @@ import typer
 from sigwrap.agent import AgentSignal
 from sigwrap.agent.signals import known_signal
 from sigwrap.approve.control_client import ask_one
-from sigwrap.approve.control_protocol import ControlReply
+from sigwrap.approve.control_socket import ControlReply
 from sigwrap.cli.control import check, running_session
 from sigwrap.cli.group import App
 from sigwrap.cli.options import Format, FormatOption, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.errors import SessionError, UsageError
-from sigwrap.events import number, text
-from sigwrap.outcomes import counted
+from sigwrap.events import counted, number, text
 from sigwrap.text import did_you_mean, printable, shell_words
 
 SIGNAL_SCHEMA = "sigwrap.signal/1"

@@ -22,11 +22,10 @@ from sigwrap.cli.options import (
 from sigwrap.cli.output import note
 from sigwrap.cli.showing import Progress, pager, style
 from sigwrap.errors import UsageError
-from sigwrap.events import Event
+from sigwrap.events import Event, counted
 from sigwrap.log.catalog import open_session
 from sigwrap.log.codec import key_from_environment
 from sigwrap.log.reader import Session
-from sigwrap.outcomes import counted
 from sigwrap.report.check.decisions import BUILT_IN, ReproductionFold
 from sigwrap.report.check.verify import Outcome, Verification, verify_session, with_reproduction
 from sigwrap.report.folds.ending import ending_of

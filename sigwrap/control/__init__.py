@@ -5,8 +5,7 @@ activation     turns the kill switch on: the end of every session
 remote_switch  the remote kill switch: polls a URL
 agent_signals  signals to the whole session, and tool calls that hooks report
 watchers       rules that escalate, loops, drift, attempts on sigwrap: they become agent signals
-usage          limits on processor time and memory, measured in /proc
-cgroups        control groups of the session's own, which measure more and limit memory
-forks          limits on new processes: the handler and the mediator of forks
+usage          limits on processor time and memory, by /proc and control groups
+forks          limits on new processes: the handler of forks
 freezing       stops the whole tree, lets no exec start, and continues it
 """

@@ -1,8 +1,8 @@
 """Turn the kill switch on: end every session of this user, even if one stalls.
 
 A signal tells each session to end with a sealed log. This process kills a session that has not
-ended after half a second. A separate thread keeps the files that block new sessions, and restores a
-removed one, because a file system that a session serves may stall that thread.
+ended after half a second. A thread writes the files that block new sessions, since a file system
+that a session serves may stall it. Once no session is left, it restores a file that one removed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from sigwrap.kernel.limits import lift_open_files
 from sigwrap.kernel.peer import SUPERVISOR_NAME, has_supervisor_above
 from sigwrap.kernel.process import descendants, send
 from sigwrap.kernel.signals import KILL_SWITCH_SIGNAL, has_ended
-from sigwrap.log.folder import Folder
 
 _FILES_FIRST_S = 0.25  # so that sessions that start later are refused
 _SECOND_PASS_S = 0.5
@@ -56,8 +55,8 @@ def activate(store: Callable[[], str], reason: str) -> Activated:
     lift_open_files()
     by = f"{os.environ.get('USER') or os.geteuid()} on {socket.gethostname()}"
     state = State(time.time_ns(), reason, by)
-    files = _Files(lambda: killswitch.stores(store(), os.environ), state)
-    files.come(_FILES_FIRST_S)
+    files = _Files(store, state)
+    files.stand(_FILES_FIRST_S, may_wait=False)
     announced = killswitch.announce(state)
     try:
         sessions = _Sessions()
@@ -65,7 +64,7 @@ def activate(store: Callable[[], str], reason: str) -> Activated:
         for _ in range(_MOST_PASSES):
             while sessions.go_on() or time.monotonic() < until_s:
                 time.sleep(_LOOKS_EVERY_S)
-            files.stand()
+            files.stand(_LAST_FILES_S)
             known = len(sessions.found)
             if files.running and hides_processes():
                 sessions.add_hidden(map(lock_holder, files.running.values()))
@@ -74,7 +73,6 @@ def activate(store: Callable[[], str], reason: str) -> Activated:
                 time.sleep(_LOOKS_EVERY_S)
             if len(sessions.found) == known:  # no session has started while a file was missing
                 break
-        files.finish()
     finally:
         os.close(announced)
     left = [each for each in sessions.found if not each.has_ended]
@@ -94,56 +92,43 @@ class _Files:
     """The kill switch's files. `running`: the running sessions of the stores, or None before the
     first listing."""
 
-    def __init__(self, stores: Callable[[], tuple[str, ...]], state: State) -> None:
+    def __init__(self, store: Callable[[], str], state: State) -> None:
         self.state = state
         self.failures: tuple[str, ...] = ("the file system of a store does not respond",)
         self.running: dict[str, str] | None = None
-        self._stores = stores
-        self._has_looked = threading.Event()
-        self._is_to_finish = threading.Event()
-        self._thread: threading.Thread | None = threading.Thread(target=self._keep, daemon=True)
-        try:
-            self._thread.start()
-        except RuntimeError:  # the user may have too many processes: sessions must end first
-            self._thread = None
+        self._store = store
+        self._stores: tuple[str, ...] = ()
+        self._thread = threading.Thread()
 
-    def come(self, within_s: float) -> None:
-        if self._thread is not None:
-            self._has_looked.wait(within_s)
-
-    def stand(self) -> None:
-        """Wait until the files are checked once more, and the sessions are listed."""
-        if self._thread is None:
-            self._is_to_finish.set()
-            self._keep()
-            return
-        until_s = time.monotonic() + _LAST_FILES_S
-        for _ in range(2):  # the check that goes on now may have begun before
-            self._has_looked.clear()
+    def stand(self, within_s: float, *, may_wait: bool = True) -> None:
+        """Write the files, and list the sessions. `may_wait`: also if there can be
+        no thread, since the user has too many processes: sessions must end first."""
+        has_begun_before = True
+        while has_begun_before:
+            has_begun_before = self._thread.is_alive()
+            if not has_begun_before:
+                self._thread = threading.Thread(target=self._write, daemon=True)
+                try:
+                    self._thread.start()
+                except RuntimeError:
+                    if may_wait:
+                        self._write()
+                    return
+            self._thread.join(within_s)
             if self._thread.is_alive():
-                self._has_looked.wait(until_s - time.monotonic())
+                return
 
-    def finish(self) -> None:
-        self._is_to_finish.set()
-        if self._thread is not None:
-            self._thread.join(_LAST_FILES_S)
-
-    def _keep(self) -> None:
+    def _write(self) -> None:
         try:
-            stores = self._stores()
+            if not self._stores:
+                self._stores = killswitch.stores(self._store(), os.environ)
+                self.state = _with_what_is_known(self.state, self._stores)
         except StoreError as error:
             self.failures = (str(error),)
             self.running = {}
-            self._has_looked.set()
             return
-        self.state = _with_what_is_known(self.state, stores)
-        files = [_File(store, self.state) for store in stores]
-        while True:
-            self.failures = failures = tuple(why for file in files if (why := file.hold()))
-            self.running = killswitch.running(stores)
-            self._has_looked.set()
-            if self._is_to_finish.wait(_SEARCHES_EVERY_S if failures else _LOOKS_EVERY_S):
-                return
+        self.failures = tuple(why for each in self._stores if (why := _put(each, self.state)))
+        self.running = killswitch.running(self._stores)
 
 
 def _with_what_is_known(state: State, stores: tuple[str, ...]) -> State:
@@ -157,44 +142,28 @@ def _with_what_is_known(state: State, stores: tuple[str, ...]) -> State:
     return earlier._replace(reason=state.reason or earlier.reason)
 
 
-class _File:
-    def __init__(self, store: str, state: State) -> None:
-        self._store = store
-        self._state = state
-        self._folder: Folder | None = None
-        self._fd = -1
-        self._doubt = ""  # why the file may be removed
+def _put(store: str, state: State) -> str:
+    """Write the file; return why it is not there, or why it may be removed."""
+    try:
+        folder, fd = killswitch.put(store, state)
+    except OSError as error:
+        if _stays(store, error.errno):
+            return ""
+        return f"cannot write {killswitch.path_in(store)}: {error.strerror}"
+    is_ours = folder.is_ours
+    os.close(fd)
+    folder.close()
+    return "" if is_ours else f"{store} belongs to another user, who can remove the kill switch"
 
-    def hold(self) -> str:
-        """Return why the file is not there; empty if it is."""
-        folder = self._folder
-        if folder is not None and folder.is_reached and folder.has(killswitch.NAME, self._fd):
-            return self._doubt
-        self._let_go()
-        try:
-            self._folder, self._fd = killswitch.put(self._store, self._state)
-        except OSError as error:
-            if self._stays(error):
-                return ""
-            return f"cannot write {killswitch.path_in(self._store)}: {error.strerror}"
-        if not self._folder.is_ours:
-            self._doubt = f"{self._store} belongs to another user, who can remove the kill switch"
-        return self._doubt
 
-    def _stays(self, refusal: OSError) -> bool:
-        """Return whether the file is there already, and no process can remove it either."""
-        try:
-            if refusal.errno == errno.EROFS:
-                return killswitch.read(self._store) is not None
-            return refusal.errno == errno.EPERM and killswitch.is_immutable_in(self._store)
-        except (StoreError, OSError):
-            return False
-
-    def _let_go(self) -> None:
-        if self._folder is not None:
-            os.close(self._fd)
-            self._folder.close()
-            self._folder = None
+def _stays(store: str, refusal: int | None) -> bool:
+    """Return whether an earlier file is there all the same."""
+    try:
+        if refusal in (errno.EROFS, errno.ENOSPC, errno.EDQUOT):
+            return killswitch.read(store) is not None
+        return refusal == errno.EPERM and killswitch.is_immutable_in(store)
+    except (StoreError, OSError):
+        return False
 
 
 class _Sessions:

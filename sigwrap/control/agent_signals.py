@@ -22,7 +22,7 @@ from sigwrap.agent.signals import (
     known_signal,
     unknown,
 )
-from sigwrap.approve.control_protocol import (
+from sigwrap.approve.control_socket import (
     CALLS_SUFFIX,
     MOST_CALL_BYTES,
     ControlReply,
@@ -49,6 +49,15 @@ _ONLY_TELL = (AgentSignal.SIGUSR1, AgentSignal.SIGUSR2)
 # Without their event they fail. A signal that stops or ends something is carried out without it.
 _NEED_THEIR_EVENT = (Effect.RECORD, Effect.CONTINUE, Effect.DIAGNOSE, Effect.CHECKPOINT)
 _NO_EVENT = "the log can't be written"
+
+EVENT = "tool_call_judged"
+
+_ANSWERS = ("no opinion", "ask", "deny")
+_TEXTS = (
+    *("agent", "conversation", "call_id", "tool", "what", "cwd", "answer", "rule_name", "reason"),
+)
+_OF_A_FINDING = ("what", "answer", "why", "rule_name")
+_MOST_FINDINGS = 20
 
 
 class NotRecorded(Exception):
@@ -287,21 +296,9 @@ def _from(info: SignalInfo) -> str:
     return f"agent signal {info.signal.name} from {_source(info)}"
 
 
-# Record tool calls that an agent's hook judged inside the session, as the hook reports them.
-
-EVENT = "tool_call_judged"
-
-_ANSWERS = ("no opinion", "ask", "deny")
-_TEXTS = (
-    *("agent", "conversation", "call_id", "tool", "what", "cwd", "answer", "rule_name", "reason"),
-)
-_OF_A_FINDING = ("what", "answer", "why", "rule_name")
-_MOST_FINDINGS = 20
-_AT_ONCE = 8
-_PAUSE_S = 0.05  # after so many, so that a flood cannot starve the loop
-
-
 class ToolCalls:
+    """Records tool calls that an agent's hook judged inside the session, as it reports them."""
+
     def __init__(self, session: Session) -> None:
         """Open the socket. If that fails, hooks are not recorded; the kernel's events still are."""
         self._loop, self._recorder = session.loop, session.recorder
@@ -316,7 +313,7 @@ class ToolCalls:
         try:
             refuse_descriptors(end)
             end.bind(socket_path(folder.fd, self._name))
-            self._loop.watch(end.fileno(), self._on_datagrams)
+            self._loop.watch(end.fileno(), self._on_datagram)
             self._end = end
         except OSError:
             end.close()
@@ -334,22 +331,14 @@ class ToolCalls:
         except OSError:
             pass  # another process removed it
 
-    def _on_datagrams(self, _happened: int) -> None:
-        if self._end is None:
+    def _on_datagram(self, _happened: int) -> None:
+        """Record one; the loop comes back for more, after the other descriptors that are ready."""
+        try:
+            found = None if self._end is None else _decoded(self._end.recv(MOST_CALL_BYTES))
+        except OSError:  # another process dropped it
             return
-        for _ in range(_AT_ONCE):
-            try:
-                found = _decoded(self._end.recv(MOST_CALL_BYTES))
-            except OSError:  # no more
-                return
-            if found is not None:
-                self._recorder.record(EVENT, *found)
-        self._loop.unwatch(self._end.fileno())
-        self._loop.call_in(_PAUSE_S, self._go_on)
-
-    def _go_on(self) -> None:
-        if self._end is not None:
-            self._loop.watch(self._end.fileno(), self._on_datagrams)
+        if found is not None:
+            self._recorder.record(EVENT, *found)
 
 
 def _decoded(text: bytes) -> tuple[int, Payload] | None:

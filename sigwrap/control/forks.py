@@ -1,10 +1,11 @@
-"""The handler of forks, and their mediator, which limits new processes (`limits.at_fork`)."""
+"""The handler of forks, which limits new processes, under a policy with `limits.at_fork`."""
 
 from __future__ import annotations
 
 import errno
 import os
 import time
+from collections.abc import Callable
 
 from sigwrap.approve.questions import denial
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
@@ -12,14 +13,9 @@ from sigwrap.calls import CLONE_PARENT
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel import procfs
 from sigwrap.kernel.seccomp import Notification
-from sigwrap.policy.judge.rules import Limits
 from sigwrap.session.effects import (
     ContinueFork,
-    CountChildren,
-    Counted,
-    CountTree,
     Fail,
-    Judgement,
     Logged,
     RecordRepeated,
     Steps,
@@ -36,78 +32,7 @@ if TYPE_CHECKING:
 
 _KEPT = 256
 _FORKS_WITHIN_S = 1.0  # from the answer to the fork, on a busy machine
-
-
-class _Pending(NamedTuple):
-    """A fork that was allowed to go on. The child counts until the thread is back or gone."""
-
-    parent: Process
-    answered_s: float
-
-
-class Forks:
-    """The handler of forks."""
-
-    def __init__(self, session: Session, mediation: Mediation) -> None:
-        self._performer = performer = mediation.performer
-        self._restarts = mediation.restarts
-        self._mediator = ForkMediator(session.policy.limits, session.policy.name)
-        self.stop = self._mediator.stop
-        self._pending: dict[int, _Pending] = {}  # by the thread that forks
-        self._next_cleanup_at = _KEPT
-        performer.offer(
-            {
-                CountChildren: self._count_children,
-                CountTree: self._count_tree,
-                ContinueFork: self._continue_fork,
-            }
-        )
-
-    def begin(self, notification: Notification, process: Process, syscall: str) -> None:
-        self._pending.pop(notification.tid, None)  # the thread is back from its last fork
-        refresh_comm(process)
-        facts = ForkFacts(
-            process=process,
-            syscall=syscall,
-            makes_sibling=syscall == "clone" and bool(notification.argument0 & CLONE_PARENT),
-            now_s=time.monotonic(),
-        )
-        steps = self._mediator.mediate(facts)
-        self._performer.begin(Request(notification, process, syscall, steps))
-
-    def _continue_fork(self, request: Request, effect: ContinueFork) -> None:
-        if len(self._pending) >= self._next_cleanup_at:
-            self._forget_arrived()
-            self._next_cleanup_at = 2 * len(self._pending) + _KEPT
-        self._pending[request.tid] = _Pending(effect.parent, time.monotonic())
-        self._restarts.expects_ends(request.process.pid)
-        self._performer.continue_call(request, effect, Unrecorded.NO_RULE)
-
-    def _count_children(self, _request: Request, effect: CountChildren) -> Counted:
-        started_s = time.monotonic()
-        self._forget_arrived()
-        pending = sum(each.parent is effect.parent for each in self._pending.values())
-        number = len(linux_process.children(effect.parent.pid)) + pending
-        return Counted(number, started_s, time.monotonic())
-
-    def _count_tree(self, _request: Request, _effect: CountTree) -> Counted:
-        started_s = time.monotonic()
-        self._forget_arrived()
-        number = linux_process.count_descendants(os.getpid()) + len(self._pending)
-        return Counted(number, started_s, time.monotonic())
-
-    def _forget_arrived(self) -> None:
-        latest_s = time.monotonic() - _FORKS_WITHIN_S
-        self._pending = {
-            tid: fork
-            for tid, fork in self._pending.items()
-            if fork.answered_s > latest_s and procfs.exists(f"/proc/{tid}")
-        }
-
-
-# The mediator: limit new processes, under a policy with `limits.at_fork`. Pure.
-
-_COUNTED_FOR_S = 60.0
+_REFUSALS_COUNTED_FOR_S = 60.0
 _REST = 10  # a count that took 5 ms and found no room is not repeated for 50 ms
 
 
@@ -119,85 +44,113 @@ class Headcount:
         self.at_most = already
         self._rests_until_s = 0.0
 
-    def is_worth_a_count(self, now_s: float) -> bool:
-        return now_s >= self._rests_until_s
-
-    def counted(self, found: Counted, maximum: int) -> None:
-        self.at_most = found.number
-        if found.number >= maximum:
-            self._rests_until_s = found.ended_s + _REST * (found.ended_s - found.started_s)
-
-
-class ForkFacts(NamedTuple):
-    process: Process
-    syscall: str
-    makes_sibling: bool  # CLONE_PARENT: the caller's parent becomes the parent
-    now_s: float
+    def has_room(self, maximum: int, count: Callable[[], int]) -> bool:
+        started_s = time.monotonic()
+        if self.at_most >= maximum and started_s >= self._rests_until_s:
+            self.at_most = count()
+            if self.at_most >= maximum:
+                ended_s = time.monotonic()
+                self._rests_until_s = ended_s + _REST * (ended_s - started_s)
+        return self.at_most < maximum
 
 
-class ForkMediator:
-    def __init__(self, limits: Limits, policy: str) -> None:
-        self._limits = limits
-        self._policy = policy
+class _Pending(NamedTuple):
+    """A fork that was allowed to go on. The child counts until the thread is back or gone."""
+
+    parent: Process
+    answered_s: float
+
+
+class Forks:
+    def __init__(self, session: Session, mediation: Mediation) -> None:
+        self._performer = mediation.performer
+        self._restarts = mediation.restarts
+        self._limits = session.policy.limits
+        self._policy = session.policy.name
         self._tree = Headcount(1)  # counts the command already
         self._run_ends = False
+        self._pending: dict[int, _Pending] = {}  # by the thread that forks
+        self._next_cleanup_at = _KEPT
+        self._performer.offer({ContinueFork: self._continue_fork})
 
     def stop(self) -> None:
         """Refuse every fork from now on: sigwrap is killing the tree."""
         self._run_ends = True
 
-    def mediate(self, facts: ForkFacts) -> Steps:
+    def begin(self, notification: Notification, process: Process, syscall: str) -> None:
+        self._pending.pop(notification.tid, None)  # the thread is back from its last fork
+        refresh_comm(process)
+        makes_sibling = syscall == "clone" and bool(notification.argument0 & CLONE_PARENT)
+        steps = self.mediate(process, syscall, makes_sibling=makes_sibling)
+        self._performer.begin(Request(notification, process, syscall, steps))
+
+    def mediate(self, process: Process, syscall: str, *, makes_sibling: bool) -> Steps:
+        """Let a fork go on, or refuse it. `makes_sibling`: its parent will be the caller's."""
         if self._run_ends:
             yield Fail(errno.EAGAIN, Unrecorded.NOTHING_HAPPENS)
             return
-        limits = self._limits
-        process = facts.process
-        if limits.max_depth and process.depth > limits.max_depth:
-            # Its own fork was allowed, so that its exec gets a denial with a reason.
-            yield from self._refuse(facts, "max_depth", limits.max_depth)
+        parent = process.parent if makes_sibling and process.parent is not None else process
+        limit = self._limit_reached(process, parent)
+        if limit:
+            yield from self._refuse(process, syscall, limit)
             return
-        parent = process
-        if facts.makes_sibling and process.parent is not None:
-            parent = process.parent
-        if limits.max_children:
-            if parent.children is None:
-                parent.children = Headcount()
-            if not (yield from _has_room(facts, parent.children, limits.max_children, parent)):
-                yield from self._refuse(facts, "max_children", limits.max_children)
-                return
-        if limits.max_processes:
-            if not (yield from _has_room(facts, self._tree, limits.max_processes, None)):
-                yield from self._refuse(facts, "max_processes", limits.max_processes)
-                return
-            self._tree.at_most += 1
+        self._tree.at_most += 1
         if parent.children is not None:
             parent.children.at_most += 1
         yield ContinueFork(parent)
 
-    def _refuse(self, facts: ForkFacts, limit: str, maximum: int) -> Steps:
-        process = facts.process
+    def _limit_reached(self, process: Process, parent: Process) -> str:
+        limits = self._limits
+        # The fork of the last one was allowed, so that its exec gets a denial with a reason.
+        if limits.max_depth and process.depth > limits.max_depth:
+            return "max_depth"
+        if limits.max_children:
+            parent.children = parent.children or Headcount()
+            if not parent.children.has_room(limits.max_children, lambda: self._children(parent)):
+                return "max_children"
+        if limits.max_processes and not self._tree.has_room(limits.max_processes, self._processes):
+            return "max_processes"
+        return ""
+
+    def _refuse(self, process: Process, syscall: str, limit: str) -> Steps:
+        maximum = getattr(self._limits, limit)
         payload = {
             "limit": limit,
             "maximum": maximum,
             "effect": "refused",
             "comm": process.comm,
             "depth": process.depth,
-            "syscall": facts.syscall,
+            "syscall": syscall,
         }
         logged: Logged = yield RecordRepeated(
-            "limit_exceeded", payload, ("fork", limit), _COUNTED_FOR_S
+            "limit_exceeded", payload, ("fork", limit), _REFUSALS_COUNTED_FOR_S
         )
         if logged is not Logged.COUNTED:
             why = f"no new process: {limit} is {maximum}"
             yield Tell(denial(process.comm, f"limits.{limit}", self._policy, why))
         yield Fail(errno.EAGAIN)
 
+    def _continue_fork(self, request: Request, effect: ContinueFork) -> None:
+        if len(self._pending) >= self._next_cleanup_at:
+            self._forget_arrived()
+            self._next_cleanup_at = 2 * len(self._pending) + _KEPT
+        self._pending[request.tid] = _Pending(effect.parent, time.monotonic())
+        self._restarts.expects_ends(request.process.pid)
+        self._performer.continue_call(request, effect, Unrecorded.NO_RULE)
 
-def _has_room(
-    facts: ForkFacts, headcount: Headcount, maximum: int, parent: Process | None
-) -> Judgement:
-    """Return whether one more fits. `parent`: count its children; None: the whole tree."""
-    if headcount.at_most >= maximum and headcount.is_worth_a_count(facts.now_s):
-        found: Counted = yield CountTree() if parent is None else CountChildren(parent)
-        headcount.counted(found, maximum)
-    return headcount.at_most < maximum
+    def _children(self, parent: Process) -> int:
+        self._forget_arrived()
+        pending = sum(each.parent is parent for each in self._pending.values())
+        return len(linux_process.children(parent.pid)) + pending
+
+    def _processes(self) -> int:
+        self._forget_arrived()
+        return linux_process.count_descendants(os.getpid()) + len(self._pending)
+
+    def _forget_arrived(self) -> None:
+        latest_s = time.monotonic() - _FORKS_WITHIN_S
+        self._pending = {
+            tid: fork
+            for tid, fork in self._pending.items()
+            if fork.answered_s > latest_s and procfs.exists(f"/proc/{tid}")
+        }

@@ -21,6 +21,13 @@ _FREEZES_AGAIN_EVERY_S = 0.5
 _LOGGED_AGAIN_AFTER_S = 10.0
 _REPORTED_AT = 4  # times in a row
 
+_STOPS_WITHIN_S = 0.002  # for a level of the tree: a mediated call stops after its answer
+_NEWEST = 64  # children, which come last: most of the others wait to be reaped
+_LOOKS_EVERY_S = 0.0002
+_LOOKS_AT_CHILDREN_FOR_S = 0.03
+_QUIET_LOOKS = 2  # a single look may come between two processes of a relay
+_SETTLES_WITHIN_S = 1.0  # after that, do not wait for the rest
+
 
 class Freezing:
     def __init__(self, session: Session) -> None:
@@ -35,7 +42,7 @@ class Freezing:
         self.went_on = self.released = 0  # processes and execs at the last thaw
         self.ends = False  # the tree must run in order to end
         self._log_again_s = 0.0
-        self._repeats: dict[int, int] = {}
+        self._again_in_a_row = 0
 
     @property
     def stands_still(self) -> bool:
@@ -61,7 +68,13 @@ class Freezing:
             self._log_again_s = now_s + _LOGGED_AGAIN_AFTER_S
             payload = {"processes": len(again), "held": self._turns.held, "again": True}
             self._recorder.record("tree_frozen", self._command_pid, payload)
-        self._report_repeated(again)
+        # Another process may keep continuing one: only its end helps.
+        self._again_in_a_row = self._again_in_a_row + 1 if again else 0
+        if self._again_in_a_row == _REPORTED_AT:
+            shown = printable(f"process {again[0].pid} ({again[0].comm})")
+            self._recorder.tell(
+                f"{shown} does not stay stopped: another process keeps continuing it"
+            )
 
     def thaw(self) -> None:
         if self.is_frozen:
@@ -99,30 +112,10 @@ class Freezing:
             self._job_control.stop_front_at_key()
             self._loop.call_in(_FREEZES_AGAIN_EVERY_S, self._freeze_regularly)
 
-    def _report_repeated(self, again: list[Stat]) -> None:
-        """Name a process that another one keeps continuing: only its end helps."""
-        counts = {each.pid: self._repeats.get(each.pid, 0) + 1 for each in again}
-        self._repeats = counts
-        for each in again:
-            if counts[each.pid] == _REPORTED_AT:
-                shown = printable(f"process {each.pid} ({each.comm})")
-                self._recorder.tell(
-                    f"{shown} does not stay stopped: another process keeps continuing it"
-                )
-
-
-# Stop all processes below this one by SIGSTOP, and continue them later.
-
-_STOPS_WITHIN_S = 0.002  # for a level of the tree: a mediated call stops after its answer
-_STOPS_ALL_WITHIN_S = 0.05
-_NEWEST = 64  # children, which come last: most of the others wait to be reaped
-_LOOKS_EVERY_S = 0.0002
-_LOOKS_AT_CHILDREN_FOR_S = 0.03
-_QUIET_LOOKS = 2  # a single look may come between two processes of a relay
-_SETTLES_WITHIN_S = 1.0  # after that, do not wait for the rest
-
 
 class Frozen:
+    """Stops all processes below this one by SIGSTOP, and continues them later."""
+
     def __init__(self) -> None:
         self._stopped: dict[int, int] = {}  # pid -> start time, in the order of the signals
         self._ended: set[tuple[int, int]] = set()  # zombies: pid and start time
@@ -133,29 +126,18 @@ class Frozen:
     def stop_all(self, *, within_s: float) -> bool:
         """Stop them. Returns False if the last round still found a new process: call it again."""
         now_s = time.monotonic()
-        until_s, stops_until_s = now_s + within_s, now_s + _STOPS_ALL_WITHIN_S
+        until_s = now_s + within_s
         if not self._stopped:
             self._settles_until_s = now_s + _SETTLES_WITHIN_S
         self._ended.clear()
-        while self._round(stops_until_s, until_s):
+        while self._round(until_s)[1]:
             if time.monotonic() > until_s:
                 return False
         return True
 
     def stop_again(self) -> list[Stat]:
         """Stop and return processes that a signal or a timer continued, or that were missed."""
-        running, members = [], {self._us}
-        for level in linux_process.levels_below(self._us):
-            members |= {found.pid for found in level if not found.has_ended}
-            running += [
-                found
-                for found in level
-                if (_goes_on(found) and self._stop(found)) or self._stops(found)
-            ]
-        now_s = time.monotonic()
-        self._stop_those_without_end(members, now_s + _STOPS_ALL_WITHIN_S)
-        _await_stops(running, now_s + _STOPS_ALL_WITHIN_S)
-        return running
+        return self._round(time.monotonic() + _FREEZES_WITHIN_S, also_continued=True)[0]
 
     def go_on(self) -> int:
         """Continue the processes that this object stopped, and return how many there are."""
@@ -172,19 +154,25 @@ class Frozen:
         """Count all processes below: each is stopped, or waits for a mediated call."""
         return len(linux_process.descendants(self._us))
 
-    def _round(self, stops_until_s: float, until_s: float) -> bool:
-        """Return whether a new process was found."""
-        is_new, members = False, {self._us}
+    def _round(self, until_s: float, *, also_continued: bool = False) -> tuple[list[Stat], bool]:
+        """Stop a level of the tree after the other: a shell must not see its child stop.
+
+        Return the processes that it stopped, and whether there may be more.
+        """
+        stopped, members = [], {self._us}
         for level in linux_process.levels_below(self._us):
-            fresh = [found for found in level if self._stops(found)]
-            if fresh:
-                is_new = True
-                _await_stops(fresh, stops_until_s)
+            fresh = [
+                found
+                for found in level
+                if self._stops(found) or (also_continued and _goes_on(found) and self._stop(found))
+            ]
+            _await_stops(fresh, until_s)
+            stopped += fresh
             members |= {found.ppid for found in level if self._has_just_ended(found)}
             members |= {found.pid for found in level if not found.has_ended}
         # Reading all of /proc may have taken longer than the time allowed.
         until_s = max(until_s, time.monotonic() + _LOOKS_AT_CHILDREN_FOR_S)
-        return self._stop_those_without_end(members, until_s) or is_new
+        return stopped, self._stop_those_without_end(members, until_s) or bool(stopped)
 
     def _stop_those_without_end(self, members: set[int], until_s: float) -> bool:
         """Stop a relay, and return whether there was one.
@@ -215,9 +203,6 @@ class Frozen:
                 latest.add(pid)
         return is_new, latest
 
-    def _stops(self, found: Stat) -> bool:
-        return self._is_new(found) and self._stop(found)
-
     def _has_just_ended(self, found: Stat) -> bool:
         """Return whether it has ended since the last look: it may have left a child."""
         one = (found.pid, found.start_time)
@@ -226,12 +211,12 @@ class Frozen:
         self._ended.add(one)
         return True
 
-    def _is_new(self, found: Stat) -> bool:
-        """Return whether it must be stopped: also if it only stops for its tracer, or if another
-        thread of a stopped process runs."""
+    def _stops(self, found: Stat) -> bool:
+        """Stop a process that was not stopped before: also if it only stops for its tracer, or if
+        another thread of a stopped process runs."""
         was_stopped = found.state == "T" and (found.threads <= 1 or not _goes_on(found))
-        stands = was_stopped or found.has_ended
-        return not stands and self._stopped.get(found.pid) != found.start_time
+        is_known = found.has_ended or self._stopped.get(found.pid) == found.start_time
+        return not was_stopped and not is_known and self._stop(found)
 
     def _stop(self, found: Stat) -> bool:
         if not linux_process.send(found.pid, signal.SIGSTOP):
@@ -245,7 +230,7 @@ def _await_stops(stopping: list[Stat], until_s: float) -> None:
     until_s = min(until_s, time.monotonic() + _STOPS_WITHIN_S)
     while stopping and time.monotonic() < until_s:
         time.sleep(_LOOKS_EVERY_S)
-        stopping = [each for each in stopping if _runs(each.pid)]
+        stopping = [each for each in stopping if _still_goes_on(each)]
 
 
 def _is_about_to_end(found: Stat) -> bool:
@@ -253,24 +238,20 @@ def _is_about_to_end(found: Stat) -> bool:
     return found.is_exiting and found.threads <= 1 and not found.has_ended
 
 
-def _goes_on(found: Stat) -> bool:
-    """Return whether any thread runs. The first may have exited, or stop for a tracer."""
-    if found.threads <= 1:
-        return _will_run(found)
-    return any(map(_runs, procfs.threads(found.pid)))
-
-
 def _still_goes_on(found: Stat) -> bool:
     now = procfs.stat(found.pid)
     return now is not None and now.start_time == found.start_time and _goes_on(now)
 
 
-def _runs(tid: int) -> bool:
-    now = procfs.stat(tid)
-    return now is not None and _will_run(now)
+def _goes_on(found: Stat) -> bool:
+    """Return whether any thread runs. The first may have exited, or stop for a tracer."""
+    if found.threads <= 1:
+        return _runs(found)
+    threads = map(procfs.stat, procfs.threads(found.pid))
+    return any(each is not None and _runs(each) for each in threads)
 
 
-def _will_run(thread: Stat) -> bool:
+def _runs(thread: Stat) -> bool:
     """Return whether it runs. In an uninterruptible wait, a pending SIGSTOP will stop it."""
     if thread.state == "D":
         return not signals.is_in(thread.pid, signal.SIGSTOP, b"SigPnd", b"ShdPnd")

@@ -107,18 +107,10 @@ def known(each_store: tuple[str, ...]) -> State | None:
 
     Raises StoreError if that is unknown.
     """
-    found: list[State] = []
-    unknown: StoreError | None = None
-    for store in each_store:
-        try:
-            state = read(store)
-        except StoreError as error:
-            unknown = error
-        else:
-            found += [] if state is None else [state]
-    if unknown is not None and not found:
-        raise unknown
-    return max(found, key=lambda each: bool(each.since_ns), default=None)
+    found, unknown = _states(each_store)
+    if unknown and not found:
+        raise unknown[0]
+    return max(found.values(), key=lambda each: bool(each.since_ns), default=None)
 
 
 def refuse_if_on(each_store: tuple[str, ...], named: str | None) -> list[str]:
@@ -126,17 +118,26 @@ def refuse_if_on(each_store: tuple[str, ...], named: str | None) -> list[str]:
 
     Such a store may be in another user's home directory. `named` is the store that --store names.
     """
+    found, unknown = _states(each_store)
+    for store, state in found.items():
+        option = f" --store {printable(store)}" if store == named else ""
+        raise SessionError(f"{state}; nothing was run", f"sigwrap killswitch off{option}")
+    return [f"the kill switch: {error.message}" for error in unknown]
+
+
+def _states(each_store: tuple[str, ...]) -> tuple[dict[str, State], list[StoreError]]:
+    """Return the states by store, and why others are unknown."""
+    found: dict[str, State] = {}
     unknown = []
     for store in each_store:
         try:
             state = read(store)
         except StoreError as error:
-            unknown.append(f"the kill switch: {error.message}")
+            unknown.append(error)
             continue
         if state is not None:
-            option = f" --store {printable(store)}" if store == named else ""
-            raise SessionError(f"{state}; nothing was run", f"sigwrap killswitch off{option}")
-    return unknown
+            found[store] = state
+    return found, unknown
 
 
 def put(store: str, state: State) -> tuple[Folder, int]:

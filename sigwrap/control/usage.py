@@ -4,21 +4,26 @@ The kernel keeps no sum for a tree. The times of an ended process are added to t
 waited for it, up to the supervisor, so a look reads each process before its children: a process
 that ends in between is missed until the next look, and never counted twice.
 
-Control groups (cgroups.py) also count what a look misses.
+Control groups also count what a look misses, and the kernel enforces their memory limit. They are
+below sigwrap's own groups, if it may make them: in version 2, or in version 1 where that counts
+memory or processor time. Sigwrap changes nothing in the groups above. A process that may write
+there, such as root, can leave them; then only the extra counts are missing.
 
 Imported only for a policy that has such limits.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import resource
 import time
 from collections.abc import Container, Iterable, Iterator
 
 from sigwrap.bare import TYPE_CHECKING, NamedTuple, deque
-from sigwrap.control.cgroups import SessionCgroup
 from sigwrap.errors import KernelError
+from sigwrap.kernel import limits as own_limits
 from sigwrap.kernel import process, procfs
 from sigwrap.kernel.libc import syscall
 from sigwrap.machine import NUMBERS
@@ -36,8 +41,8 @@ LATEST_S = 5.0
 LATEST_FOR_MEMORY_S = 1.0
 # After a long look, the next comes later: looks may take a twentieth of the time.
 REST_AFTER_LOOK = 20
-# The rate at which one thread can allocate memory.
-_GROWTH_BYTES_PER_S = 1 << 30
+# The rate at which two threads can allocate memory.
+_GROWTH_BYTES_PER_S = 2 << 30
 # A tree that grows by this factor after the limit is killed before its grace period ends.
 _GROWTH_FACTOR = 1.25
 _UNITS = (("G", 30), ("M", 20), ("K", 10))
@@ -47,29 +52,37 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _SYS_KCMP = NUMBERS["kcmp"]
 _KCMP_VM = 1
 
+_PREFIX = "sigwrap-"
+_OF_A_SESSION = re.compile(_PREFIX + r"\d{8}-\d{6}-[0-9a-f]{6}")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ENDS_WITHIN_S = 0.2
+_PAUSE_S = 0.005
+# Pipes and sockets come on top of the sum that the limit applies to.
+_LEEWAY_SHARE = 8
+_LEAST_LEEWAY_BYTES = 16 << 20
+
 
 class Usage:
     def __init__(self, limits: Limits, command_pid: int, session_id: str) -> None:
         """Prepare the measurements. To be called before the command's exec."""
-        self._limits = UsageLimits(
-            cpu_time_s=limits.cpu_time_s,
-            memory_bytes=limits.memory_bytes,
-            processors=os.cpu_count() or 1,
-        )
+        self._cpu_time_s, self._memory_limit = limits.cpu_time_s, limits.memory_bytes
+        self._processors = os.cpu_count() or 1
         self._command_pid = command_pid
         self._time = ProcessorTime()
         self.used: dict[str, float] = {}  # by limit, as of the last look
+        self._is_near: set[str] = set()
+        self._is_reached: set[str] = set()
+        self._was_over = False
+        self._kill_above = 0  # bytes, above the limit
         self._looks_closer = self._is_stuck = False
         self._not_closer_before_s = 0.0
-        self._cgroup = SessionCgroup(session_id)
-        self._cgroup.take(command_pid, limits.memory_bytes)
+        self._groups = make_groups(session_id, command_pid, limits.memory_bytes)
         self.without: list[str] = []
-        if limits.cpu_time_s and not self._cgroup.counts_time:
+        if self._cpu_time_s and not any(each.counts_time for each in self._groups):
             self.without.append(
-                "cgroup for cpu_time: CPU time of an unreaped child after the last poll is not "
-                "counted"
+                "cgroup for cpu_time: not all CPU time of unreaped children is counted"
             )
-        if limits.memory_bytes and not self._cgroup.counts_memory:
+        if self._memory_limit and not any(each.counts_memory for each in self._groups):
             self.without.append(
                 "cgroup for memory: files in memory (tmpfs) are not counted, and a fast process "
                 "may exceed the limit until the next poll"
@@ -83,35 +96,65 @@ class Usage:
         self._look()
 
     def close(self) -> None:
-        self._cgroup.remove()
+        for group in self._groups:
+            group.remove()
+        self._groups = []
 
     def _look(self) -> None:
         started_s = time.thread_time()
         reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
         found = look(self._time.known)
         reaped_ms = int((reaped.ru_utime + reaped.ru_stime) * 1000)
-        time_ms = max(self._time.add(found, reaped_ms), self._cgroup.time_ms())
-        self.used["cpu_time"] = round(time_ms / 1000, 1)
-        self._take(self._limits.cpu_used(time_ms))
-        if self._limits.memory_bytes:
+        times_ms = [each.time_ms() for each in self._groups]
+        self.cpu_used(max([self._time.add(found, reaped_ms), *times_ms]))
+        if self._memory_limit:
             self._look_at_memory(found)
-        wait_s = self._limits.next_look_s(time.thread_time() - started_s)
-        self._loop.call_in(wait_s, self._look)
+        self._loop.call_in(self.next_look_s(time.thread_time() - started_s), self._look)
+
+    def next_look_s(self, took_s: float) -> float:
+        """Return the seconds until the next look. `took_s`: how long the last one took."""
+        wait_s = LATEST_S
+        if self._cpu_time_s and "cpu_time" not in self._is_reached:
+            left_s = self._cpu_time_s - self.used.get("cpu_time", 0.0)
+            wait_s = min(wait_s, max(SOONEST_S, left_s / self._processors))
+        if self._memory_limit:
+            left = max(0.0, self._memory_limit - self.used.get("memory", 0))
+            in_s = min(left / _GROWTH_BYTES_PER_S, LATEST_FOR_MEMORY_S)
+            wait_s = min(wait_s, max(SOONEST_FOR_MEMORY_S, in_s))
+        return max(wait_s, REST_AFTER_LOOK * took_s)
+
+    def cpu_used(self, used_ms: int) -> None:
+        limit, maximum = "cpu_time", self._cpu_time_s
+        used_s = used_ms / 1000
+        self.used[limit] = round(used_s, 1)
+        if not maximum or limit in self._is_reached or used_s * 2 < maximum:
+            return
+        if used_s > maximum:
+            rounded_up = -(-used_ms // 100) / 10
+            why = f"cpu_time: used {rounded_up:.1f} s of {maximum} s of processor time"
+            self._reached(LimitReached(limit, maximum, why, rounded_up))
+        else:
+            self._near(limit, maximum, int(used_s))
 
     def _look_at_memory(self, processes: list[ProcessUse]) -> None:
-        if self._cgroup.ran_out_of_memory() and (reached := self._limits.memory_ran_out()):
-            self._take([reached])
-        in_cgroup = self._cgroup.memory_bytes()
+        if reached := self.limit_at_end():
+            self._ending.on(reached)
+        in_cgroup = max((each.memory_bytes() for each in self._groups), default=0)
         at_most = max(
             in_cgroup,
             sum(each.memory_bytes for each in processes) + beyond_resident(processes),
         )
-        if in_cgroup > self._limits.memory_bytes:
-            self._memory_used(in_cgroup, is_certain=True)
-        elif not self._limits.is_worth_a_closer_look(at_most) or self._is_stuck:
-            self._memory_used(at_most)
+        if in_cgroup > self._memory_limit:
+            self.memory_used(in_cgroup, is_certain=True)
+        elif not self.is_worth_a_closer_look(at_most) or self._is_stuck:
+            self.memory_used(at_most)
         elif not self._looks_closer and time.monotonic() >= self._not_closer_before_s:
             self._look_closer(processes, at_most, in_cgroup)
+
+    def is_worth_a_closer_look(self, at_most_bytes: int) -> bool:
+        """Return whether this upper bound may have passed half of the limit, or the limit."""
+        share = 1 if "memory" in self._is_near | self._is_reached else 2
+        return at_most_bytes * share >= self._memory_limit
 
     def _look_closer(self, processes: list[ProcessUse], at_most: int, in_cgroup: int) -> None:
         """Divide shared memory among processes in a worker. A process that changes its mappings can
@@ -133,126 +176,49 @@ class Usage:
         def seen(outcome: Outcome) -> None:
             self._is_stuck = self._looks_closer and isinstance(outcome, Late)
             used = outcome.value if isinstance(outcome, Done) else at_most
-            self._memory_used(max(used, in_cgroup))
+            self.memory_used(max(used, in_cgroup))
 
         self._looks_closer = True
         self._pool.run(work, seen, lane=Lane.MEMORY, deadline_s=_CLOSER_WITHIN_S, over=over)
 
-    def _memory_used(self, used: int, *, is_certain: bool = False) -> None:
-        self.used["memory"] = used
-        self._take(self._limits.memory_used(used, time.monotonic(), is_certain=is_certain))
-
-    def _take(self, passed: list[Passed]) -> None:
-        for each in passed:
-            match each:
-                case LimitNear(limit, maximum, used):
-                    payload = {"limit": limit, "maximum": maximum, "used": used}
-                    self._recorder.record("limit_near", self._command_pid, payload)
-                case _:
-                    self._ending.on(each)
-
-    def limit_at_end(self) -> LimitReached | None:
-        """Return the limit if the kernel killed the command because its memory ran out."""
-        return self._limits.memory_ran_out() if self._cgroup.ran_out_of_memory() else None
-
-
-class LimitNear(NamedTuple):
-    limit: str
-    maximum: int
-    used: int
-
-
-Passed = LimitNear | LimitReached | KillDemanded
-
-
-class UsageLimits:
-    def __init__(self, *, cpu_time_s: int, memory_bytes: int, processors: int) -> None:
-        """Take the limits; 0 means no limit."""
-        self.memory_bytes = memory_bytes
-        self._cpu_time_s = cpu_time_s
-        self._processors = processors
-        self._cpu_left_s = 0.0
-        self._memory_used = 0
-        self._memory_at_s = 0.0
-        self._growth = 0.0  # bytes per second
-        self._is_near: set[str] = set()
-        self._is_reached: set[str] = set()
-        self._was_over = False
-        self._kill_above = 0  # bytes, above the limit
-
-    def cpu_used(self, used_ms: int) -> list[Passed]:
-        limit, maximum = "cpu_time", self._cpu_time_s
-        used_s = used_ms / 1000
-        self._cpu_left_s = maximum - used_s
-        if not maximum or limit in self._is_reached or used_s * 2 < maximum:
-            return []
-        if used_s > maximum:
-            self._is_reached.add(limit)
-            rounded_up = -(-used_ms // 100) / 10
-            why = f"cpu_time: used {rounded_up:.1f} s of {maximum} s of processor time"
-            return [LimitReached(limit, maximum, why, rounded_up)]
-        return self._near(limit, maximum, int(used_s))
-
-    def is_worth_a_closer_look(self, at_most_bytes: int) -> bool:
-        """Return whether this upper bound may have passed half of the limit, or the limit."""
-        if not self.memory_bytes:
-            return False
-        share = 1 if "memory" in self._is_near | self._is_reached else 2
-        return at_most_bytes * share >= self.memory_bytes
-
-    def memory_used(self, used: int, now_s: float, *, is_certain: bool) -> list[Passed]:
+    def memory_used(self, used: int, *, is_certain: bool = False) -> None:
         """Note a memory sum. It is uncertain if processes were read in turn, since pages that moved
         between them may count twice. Then a second look must confirm it."""
-        limit, maximum = "memory", self.memory_bytes
-        if self._memory_at_s:
-            passed_s = max(now_s - self._memory_at_s, 0.001)
-            self._growth = max(0.0, (used - self._memory_used) / passed_s)
-        self._memory_used, self._memory_at_s = used, now_s
+        limit, maximum = "memory", self._memory_limit
+        self.used[limit] = used
         is_over = used > maximum
         is_certain, self._was_over = is_certain or self._was_over, is_over
-        if is_over and is_certain:
-            return self._memory_is_over(used, maximum)
-        if used * 2 >= maximum:
-            return self._near(limit, maximum, used)
-        return []
-
-    def memory_ran_out(self) -> LimitReached | None:
-        """Note that the kernel killed a process for memory. Returns None if already reported."""
-        if "memory" in self._is_reached:
-            return None
-        self._is_reached.add("memory")
-        why = f"memory: the kernel killed a process at the limit of {_size(self.memory_bytes)}"
-        return LimitReached("memory", self.memory_bytes, why)
-
-    def next_look_s(self, took_s: float) -> float:
-        """Return the seconds until the next look. `took_s`: how long the last one took."""
-        wait_s = LATEST_S
-        if self._cpu_time_s and "cpu_time" not in self._is_reached:
-            wait_s = min(wait_s, max(SOONEST_S, self._cpu_left_s / self._processors))
-        if self.memory_bytes:
-            left = max(0, self.memory_bytes - self._memory_used)
-            in_s = left / max(_GROWTH_BYTES_PER_S, 2 * self._growth)
-            wait_s = min(wait_s, max(SOONEST_FOR_MEMORY_S, min(in_s, LATEST_FOR_MEMORY_S)))
-        return max(wait_s, REST_AFTER_LOOK * took_s)
-
-    def _memory_is_over(self, used: int, maximum: int) -> list[Passed]:
-        if "memory" not in self._is_reached:
-            self._is_reached.add("memory")
+        if not (is_over and is_certain):
+            if used * 2 >= maximum:
+                self._near(limit, maximum, used)
+        elif limit not in self._is_reached:
             self._kill_above = int(used * _GROWTH_FACTOR)
-            why = f"memory: {_size(used)} in use, over the limit of {_size(self.memory_bytes)}"
-            return [LimitReached("memory", maximum, why, used)]
-        if not 0 < self._kill_above < used:
-            return []
-        self._kill_above = 0
-        # It grows on: the memory must be kept for other programs.
-        why = f"memory: {_size(used)} in use by now, over the limit of {_size(self.memory_bytes)}"
-        return [KillDemanded(why)]
+            why = f"memory: {_size(used)} in use, over the limit of {_size(maximum)}"
+            self._reached(LimitReached(limit, maximum, why, used))
+        elif 0 < self._kill_above < used:
+            # It grows on: the memory must be kept for other programs.
+            self._kill_above = 0
+            why = f"memory: {_size(used)} in use by now, over the limit of {_size(maximum)}"
+            self._ending.on(KillDemanded(why))
 
-    def _near(self, limit: str, maximum: int, used: int) -> list[Passed]:
-        if limit in self._is_near | self._is_reached:
-            return []
-        self._is_near.add(limit)
-        return [LimitNear(limit, maximum, used)]
+    def limit_at_end(self) -> LimitReached | None:
+        """Return the limit if the kernel killed a process because memory ran out, once."""
+        limit, maximum = "memory", self._memory_limit
+        if limit in self._is_reached or not any(each.ran_out_of_memory() for each in self._groups):
+            return None
+        self._is_reached.add(limit)
+        why = f"memory: the kernel killed a process at the limit of {_size(maximum)}"
+        return LimitReached(limit, maximum, why)
+
+    def _near(self, limit: str, maximum: int, used: int) -> None:
+        if limit not in self._is_near | self._is_reached:
+            self._is_near.add(limit)
+            payload = {"limit": limit, "maximum": maximum, "used": used}
+            self._recorder.record("limit_near", self._command_pid, payload)
+
+    def _reached(self, reached: LimitReached) -> None:
+        self._is_reached.add(reached.limit)
+        self._ending.on(reached)
 
 
 def _size(size: int) -> str:
@@ -393,3 +359,178 @@ def _is_in_memory_of(pid: int, parent: int) -> bool:
         return syscall("kcmp", _SYS_KCMP, pid, parent, _KCMP_VM, 0, 0) == 0
     except KernelError:
         return False
+
+
+class _Counter(NamedTuple):
+    """A figure in a file: the sum of these lines, or the only number, in this unit."""
+
+    file: str
+    lines: tuple[bytes, ...] = ()
+    unit: int = 1
+
+
+class _Controller(NamedTuple):
+    """What a group of this controller counts. Memory excludes pages of files, which the kernel can
+    drop, and includes tmpfs."""
+
+    time: _Counter | None = None  # nanoseconds
+    memory: tuple[_Counter, ...] = ()
+    maximum: str = ""
+    kills: _Counter = _Counter("")
+
+
+_CONTROLLERS = {
+    "": _Controller(  # version 2
+        time=_Counter("cpu.stat", (b"usage_usec",), 1000),
+        memory=(
+            _Counter("memory.stat", (b"anon", b"shmem", b"pagetables")),
+            _Counter("memory.swap.current"),
+        ),
+        maximum="memory.max",
+        kills=_Counter("memory.events", (b"oom_kill",)),
+    ),
+    "cpuacct": _Controller(time=_Counter("cpuacct.usage")),
+    "memory": _Controller(
+        memory=(_Counter("memory.stat", (b"total_rss", b"total_shmem", b"total_swap")),),
+        maximum="memory.limit_in_bytes",
+        kills=_Counter("memory.oom_control", (b"oom_kill",)),
+    ),
+}
+
+
+def make_groups(session_id: str, pid: int, memory_bytes: int) -> list[Group]:
+    """Put a process that has done nothing yet into new groups, as far as they can be made."""
+    above = own_limits.own_folders()
+    found = []
+    for controller in _CONTROLLERS.keys() & above.keys():
+        try:
+            group = Group(above[controller], _PREFIX + session_id, _CONTROLLERS[controller])
+        except OSError:
+            continue
+        if group.take(pid, memory_bytes):
+            found.append(group)
+        else:
+            group.remove()
+    return found
+
+
+class Group:
+    """A control group, held by descriptors: mounts over its path do not matter. Its directory is
+    locked while its supervisor lives, so that a later session can remove those of a killed one."""
+
+    def __init__(self, above: str, name: str, controller: _Controller) -> None:
+        self.counts_time = self.counts_memory = False
+        self._name = name
+        self._controller = controller
+        self._above = os.open(above, _FOLDER)
+        self._folder = -1
+        try:
+            os.mkdir(name, 0o755, dir_fd=self._above)
+            self._folder = os.open(name, _FOLDER, dir_fd=self._above)
+            fcntl.flock(self._folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove_leftovers(self._above, name)
+        except OSError:
+            self.remove()
+            raise
+
+    def take(self, pid: int, memory_bytes: int) -> bool:
+        """Return False if the group counts nothing, or cannot take the process."""
+        counter = self._controller.time
+        self.counts_time = counter is not None and os.access(
+            counter.file, os.F_OK, dir_fd=self._folder
+        )
+        try:
+            self.counts_memory = self._limits_memory(memory_bytes)
+            if self.counts_time or self.counts_memory:
+                self._write("cgroup.procs", pid)
+                return True
+        except OSError:
+            pass
+        return False
+
+    def _limits_memory(self, memory_bytes: int) -> bool:
+        """Limit the memory of the group a little above, if it can; return whether it does."""
+        if not memory_bytes or not self._controller.memory:
+            return False
+        try:
+            leeway = max(memory_bytes // _LEEWAY_SHARE, _LEAST_LEEWAY_BYTES)
+            self._write(self._controller.maximum, memory_bytes + leeway)
+        except OSError:
+            return False
+        return True
+
+    def _write(self, name: str, value: int) -> None:
+        fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._folder)
+        try:
+            os.write(fd, str(value).encode())
+        finally:
+            os.close(fd)
+
+    def time_ms(self) -> int:
+        counter = self._controller.time
+        return 0 if counter is None else self._figure(counter) // 1_000_000
+
+    def memory_bytes(self) -> int:
+        return sum(map(self._figure, self._controller.memory)) if self.counts_memory else 0
+
+    def ran_out_of_memory(self) -> bool:
+        return self.counts_memory and self._figure(self._controller.kills) > 0
+
+    def _figure(self, counter: _Counter) -> int:
+        """Return the figure, 0 if its file is gone."""
+        try:
+            fd = os.open(counter.file, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
+            try:
+                text = os.read(fd, 1 << 16)
+            finally:
+                os.close(fd)
+        except OSError:
+            return 0
+        if not counter.lines:
+            return int(text) * counter.unit
+        pairs = (line.partition(b" ") for line in text.split(b"\n"))
+        return sum(int(value) for name, _, value in pairs if name in counter.lines) * counter.unit
+
+    def remove(self) -> None:
+        """Remove it and the groups below it.
+
+        The next session removes the rest, such as a group with a process from outside.
+        """
+        until_s = time.monotonic() + _ENDS_WITHIN_S
+        while not _remove(self._above, self._name) and time.monotonic() < until_s:
+            time.sleep(_PAUSE_S)  # a process that has just ended may still be in it
+        for fd in (self._folder, self._above):
+            if fd >= 0:
+                os.close(fd)
+
+
+def _remove_leftovers(above: int, ours: str) -> None:
+    """Remove the groups of sessions whose supervisor has died."""
+    for name in os.listdir(above):
+        if name == ours or not _OF_A_SESSION.fullmatch(name):
+            continue
+        try:
+            fd = os.open(name, _FOLDER, dir_fd=above)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(above, name)
+        except OSError:
+            pass  # its supervisor lives
+        finally:
+            os.close(fd)
+
+
+def _remove(above: int, name: str) -> bool:
+    """Remove a group with all groups below it. Its files go with the directories."""
+    try:
+        for _, folders, _, fd in os.fwalk(name, topdown=False, dir_fd=above):
+            for each in folders:
+                os.rmdir(each, dir_fd=fd)
+        os.rmdir(name, dir_fd=above)
+    except FileNotFoundError:
+        return True
+    except (OSError, RecursionError):
+        return False
+    return True

@@ -10,11 +10,11 @@ import resource
 import sys
 from collections.abc import Iterator, Sequence
 
-from sigwrap.approve.approvers import find_typist
+from sigwrap.approve.typists import find_typist
 from sigwrap.bare import signal, suppress
 from sigwrap.control import killswitch
 from sigwrap.control.activation import hides_processes
-from sigwrap.control.cgroups import SessionCgroup
+from sigwrap.control.usage import make_groups
 from sigwrap.doctor import items
 from sigwrap.doctor.items import Finding, unchecked
 from sigwrap.errors import KernelError, NoInterception, SessionError, SigwrapError, StoreError
@@ -214,26 +214,23 @@ def try_limits() -> Finding:
 
 
 def try_cgroup() -> Finding:
-    group = SessionCgroup(new_session_id())
     pid = linux_process.fork()
     if pid == 0:
         libc.set_parent_death_signal(signal.SIGKILL)
         signal.pause()
-    try:
-        group.take(pid, _MUCH_MEMORY)
-        counted = {"processor time": group.counts_time, "memory": group.counts_memory}
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    groups = make_groups(new_session_id(), pid, _MUCH_MEMORY)
+    counts = ["processor time"] if any(each.counts_time for each in groups) else []
+    counts += ["memory"] if any(each.counts_memory for each in groups) else []
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    for group in groups:
         group.remove()
-    counts = [what for what, is_counted in counted.items() if is_counted]
     if not counts:
         return Finding(items.CGROUP, "cannot create one in this process's cgroup", "absent")
     return Finding(items.CGROUP, f"created; it counts {' and '.join(counts)}")
 
 
 def try_memory_files() -> Finding:
-    procfs.hold()
     path = getattr(sys.modules.get(_A_LIBRARY), "__file__", None)
     try:
         if path is None:  # it is built into the interpreter

@@ -39,7 +39,10 @@ _SWEEP_S = 5.0
 _LONGEST_OUTPUT = 4096
 _DEFERRED = frozenset({signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 _NO_PROC = "cannot be checked without /proc"
-_NEED_PROC = (*checks.START_ITEMS, items.CGROUP, items.TERMINAL, items.LIBC, items.STORE, items.RUN)
+_NEED_PROC = (
+    *checks.START_ITEMS,
+    *(items.CGROUP, items.MEMORY_FILES, items.TERMINAL, items.LIBC, items.STORE, items.RUN),
+)
 
 Check = Callable[[], Finding | list[Finding]]
 

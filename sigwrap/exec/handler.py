@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
 
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.exec.asked import Asked, Environment, cwd_of, only_asks
@@ -14,16 +13,14 @@ from sigwrap.exec.facts import NOT_DUMPABLE, UNMAPPED, Basis, ExecFacts, Unseen,
 from sigwrap.exec.host import HostView
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.exec.replacements import Replacements
-from sigwrap.exec.traced import HeldTracer, TracedExecs
-from sigwrap.exec.verify import Tracee, Tracer, tracer_of
+from sigwrap.exec.traced import TracedExecs
+from sigwrap.exec.verify import ExecHoldings, Tracer, tracer_of
 from sigwrap.kernel.memory import Memory, Unreadable, expect_served_memory
 from sigwrap.kernel.paths import Caller
 from sigwrap.kernel.ptrace import Gone, NotTraceable
-from sigwrap.kernel.restage import Variables
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.rules import Crowd
-from sigwrap.record.recordings import Expected, Recording
 from sigwrap.session.effects import (
     Continue,
     ContinueWatched,
@@ -88,76 +85,6 @@ def look(
         if error in _OUR_SHORTAGE:
             return Unseen(f"sigwrap: {os.strerror(error)}")
         return WouldFail(error)
-
-
-class ExecHoldings:
-    """The state and resources of one exec."""
-
-    __slots__ = (
-        "asked",
-        "at_exec_stop",
-        "descriptor",
-        "execs",
-        "executable",
-        "expected",
-        "facts",
-        "held_tracer",
-        "holds_secret",
-        "is_continued",
-        "name",
-        "path",
-        "recording",
-        "replacement",
-        "replacement_argv",
-        "sets_environment",
-        "tracee",
-        "variables",
-    )
-
-    def __init__(self, execs: Execs) -> None:
-        self.execs = execs
-        self.asked: Asked | None = None
-        self.executable: Executable | None = None
-        self.facts: ExecFacts | None = None  # which the mediator judges
-        self.tracee: Tracee | None = None
-        self.held_tracer: HeldTracer | None = None  # if another process traces the caller
-        self.is_continued = False
-        # For a replacement
-        self.replacement: Executable | None = None
-        self.name = ""
-        self.path = b""
-        self.descriptor = -1  # of the waiting program, in the caller's table
-        self.replacement_argv: Sequence[bytes] = ()
-        self.sets_environment = False  # the whole of it, at the exec stop
-        self.variables: Variables = ()
-        self.holds_secret = False
-        # Takes the pid, and returns why the new image must not run, or "".
-        self.at_exec_stop: Callable[[int], str] | None = None
-        # For a stub's command
-        self.expected: Expected | None = None
-        self.recording: Recording | None = None
-
-    def free_tracer(self) -> None:
-        """Let the caller's tracer go on, if sigwrap holds it."""
-        tracer, self.held_tracer = self.held_tracer, None
-        if tracer is not None:
-            self.execs.traced.let_go(tracer)
-
-    def failed(self) -> None:
-        if self.tracee is not None:
-            self.execs.tracer.refused(self.tracee)
-
-    def close(self) -> None:
-        for each in (self.executable, self.replacement):
-            if each is not None:
-                each.close()
-        self.free_tracer()
-        # A tracee and its request refer to each other, and both to this object.
-        self.asked = self.facts = self.executable = self.replacement = None
-        self.replacement_argv = ()
-        if self.recording is not None and not self.is_continued:
-            self.recording.drop("the command was refused")
-        self.execs.turns.ended(self)
 
 
 def _let_mount() -> Steps:
@@ -296,7 +223,7 @@ class Execs:
         self.turns.begun(request.holdings)
         for _ in range(2):  # its tracer may have just ended
             try:
-                request.holdings.tracee = self.tracer.hold(request)
+                self.tracer.hold(request)
                 return Held.YES
             except Gone as gone:
                 raise CallerGone from gone
@@ -308,14 +235,12 @@ class Execs:
 
     def _verify_then_continue(self, request: Request, effect: VerifyThenContinue) -> object:
         held: ExecHoldings = request.holdings
-        tracee = held.tracee
-        assert tracee is not None, "held before"
-        tracee.judged = judged = held.replacement if effect.is_replacement else held.executable
+        held.judged = judged = held.replacement if effect.is_replacement else held.executable
         assert judged is not None, "judged before"
         argv = (held.name,) if effect.is_replacement else judged.programs[0].argv
         self._becomes_another(request, argv)
         held.is_continued = True
-        self.tracer.continue_call(tracee, effect)
+        self.tracer.continue_call(request, effect)
         return PAUSED
 
     def _continue_watched(self, request: Request, effect: ContinueWatched) -> object:

@@ -51,6 +51,7 @@ from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS, may_be_the_syst
 from sigwrap.policy.judge.wrappers import MULTICALL
 
 _CHUNK = 1 << 16
+_LOOKS = 10
 _MOST_LINKS = 40
 _CLOCK_REALTIME_COARSE = 5  # the clock of change times
 # File systems where each change of a file sets its change time: ext, XFS, btrfs, F2FS, ZFS,
@@ -132,15 +133,23 @@ class Where:
             self._folder = place_of(folder)
             path = path_of(folder)
             is_ours = self._caller.shares_our_root and self._mounts.hold(folder)
-            # Something may be mounted over it, or over a directory above.
-            is_ours = is_ours and (not path or lies_at(path, inode_of(folder)))
-            return Location(path, f"{self._caller.root} {self._folder}", is_ours)
+            is_covered = is_ours and path != "" and not _leads_to(path, inode_of(folder))
+            return Location(path, f"{self._caller.root} {self._folder}", is_ours, is_covered)
         finally:
             os.close(folder)
 
     def holds(self, pid: int) -> bool:
         """Return at the exec stop whether the directory is the same."""
         return self._folder is None or place_of(b"/proc/%d/cwd" % pid) == self._folder
+
+
+def _leads_to(path: str, inode: Inode) -> bool:
+    """Look again if a mount somewhere on the machine disturbed the kernel's search."""
+    for _ in range(_LOOKS):
+        if lies_at(path, inode):
+            return True
+        os.sched_yield()
+    return False
 
 
 def is_the_systems(fd: int, called: str, path: str) -> bool:

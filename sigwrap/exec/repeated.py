@@ -27,9 +27,8 @@ from sigwrap.exec.compiled import (
 )
 from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts, exit_payload, nearest_that_ran
-from sigwrap.exec.handler import ExecHoldings
 from sigwrap.exec.host import in_a_system_folder, is_the_systems
-from sigwrap.exec.verify import Tracee
+from sigwrap.exec.verify import ExecHoldings
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import Place, State
 from sigwrap.kernel.memory import may_be_served
@@ -234,14 +233,14 @@ class RepeatedExecs:
         request = Request(
             notification, process, facts.syscall, steps, handler=self._execs, holdings=holdings
         )
-        tracee = self._tracer.held_already(request)
+        self._tracer.held_already(request)
         if not is_written:
             os.close(held.fd)
-            tracee.is_refused = True
+            holdings.is_refused = True
             self._recorder.row_failed()
         else:
             try:
-                holdings.executable = tracee.judged = Executable.again(
+                holdings.executable = holdings.judged = Executable.again(
                     tid, process.pid, held.fd, facts.programs, remembered.line, self._ours
                 )
             except OSError:  # it has ended; otherwise its exec stop kills it
@@ -254,14 +253,14 @@ class RepeatedExecs:
 
     # Judging
 
-    def note(self, tracee: Tracee) -> None:
+    def note(self, request: Request) -> None:
         """Remember a plain exec that has just run on the slow path."""
-        held: ExecHoldings = tracee.request.holdings
+        held: ExecHoldings = request.holdings
         asked, facts, executable = held.asked, held.facts, held.executable
-        recorded = tracee.request.recorded
+        recorded = request.recorded
         if asked is None or facts is None or executable is None or recorded is None:
             return
-        if tracee.judged is not executable or not _is_repeatable(facts, recorded):
+        if held.judged is not executable or not _is_repeatable(facts, recorded):
             return
         state = executable.stays()
         if state is None:

@@ -41,7 +41,8 @@ from sigwrap.session.perform import PAUSED, InWorker, Request
 from sigwrap.start.own_files import changed_stub_file
 
 if TYPE_CHECKING:
-    from sigwrap.exec.handler import ExecHoldings, Execs
+    from sigwrap.exec.handler import Execs
+    from sigwrap.exec.verify import ExecHoldings
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
@@ -236,9 +237,9 @@ class Replacements:
 
     def _replace(self, request: Request, effect: Replace) -> object:
         held: ExecHoldings = request.holdings
-        tracee, asked = held.tracee, held.asked
-        assert tracee is not None and asked is not None, "held and prepared before"
-        redirection = Redirection(
+        asked = held.asked
+        assert held.tid and asked is not None, "held and prepared before"
+        held.redirection = Redirection(
             request.notification,
             held.path,
             held.replacement_argv,
@@ -247,7 +248,7 @@ class Replacements:
             held.descriptor,
         )
         request.process.comm_is_current = False
-        self._tracer.restart(tracee, redirection, effect)
+        self._tracer.restart(request, effect)
         return PAUSED
 
     def _session_of(self, request: Request) -> bytes:

@@ -16,12 +16,14 @@ other threads wait.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.calls import EXECS
 from sigwrap.errors import KernelError
+from sigwrap.exec.asked import Asked
 from sigwrap.exec.executable import Executable
+from sigwrap.exec.facts import ExecFacts
 from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.file_state import place_of
 from sigwrap.kernel.memory import Unreadable
@@ -29,6 +31,7 @@ from sigwrap.kernel.process import keep_from_core
 from sigwrap.kernel.ptrace import Gone, NotTraceable
 from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, objection_to_filters
 from sigwrap.kernel.seccomp import Notification
+from sigwrap.record.recordings import Expected, Recording
 from sigwrap.session.effects import (
     KernelRefused,
     LoadedOther,
@@ -42,23 +45,85 @@ from sigwrap.session.loop import Done, Late, Outcome, Raised
 from sigwrap.session.perform import Request
 
 if TYPE_CHECKING:
-    from sigwrap.exec.handler import ExecHoldings
+    from sigwrap.exec.handler import Execs
+    from sigwrap.exec.traced import HeldTracer
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
 
-class Tracee:
-    """A thread that the supervisor traces, from its notification until its exec is over."""
+class ExecHoldings:
+    """The state and resources of one exec."""
 
-    __slots__ = ("is_refused", "judged", "process", "redirection", "request", "tid")
+    __slots__ = (
+        "asked",
+        "at_exec_stop",
+        "descriptor",
+        "execs",
+        "executable",
+        "expected",
+        "facts",
+        "held_tracer",
+        "holds_secret",
+        "is_continued",
+        "is_refused",
+        "judged",
+        "name",
+        "path",
+        "recording",
+        "redirection",
+        "replacement",
+        "replacement_argv",
+        "sets_environment",
+        "tid",
+        "variables",
+    )
 
-    def __init__(self, request: Request) -> None:
-        self.tid = request.tid
-        self.process = request.process
-        self.request = request
-        self.judged: Executable | None = None
-        self.redirection: Redirection | None = None
+    def __init__(self, execs: Execs) -> None:
+        self.execs = execs
+        self.asked: Asked | None = None
+        self.executable: Executable | None = None
+        self.facts: ExecFacts | None = None  # which the mediator judges
+        self.tid = 0  # of the caller, from when sigwrap traces it
+        self.held_tracer: HeldTracer | None = None  # if another process traces the caller
+        self.judged: Executable | None = None  # to compare with the loaded image
+        self.is_continued = False
         self.is_refused = False  # by sigwrap, so the log does not say that it goes on
+        # For a replacement
+        self.replacement: Executable | None = None
+        self.name = ""
+        self.path = b""
+        self.descriptor = -1  # of the waiting program, in the caller's table
+        self.replacement_argv: Sequence[bytes] = ()
+        self.redirection: Redirection | None = None
+        self.sets_environment = False  # the whole of it, at the exec stop
+        self.variables: Variables = ()
+        self.holds_secret = False
+        # Takes the pid, and returns why the new image must not run, or "".
+        self.at_exec_stop: Callable[[int], str] | None = None
+        # For a stub's command
+        self.expected: Expected | None = None
+        self.recording: Recording | None = None
+
+    def free_tracer(self) -> None:
+        """Let the caller's tracer go on, if sigwrap holds it."""
+        tracer, self.held_tracer = self.held_tracer, None
+        if tracer is not None:
+            self.execs.traced.let_go(tracer)
+
+    def failed(self) -> None:
+        """Release the caller when its failed call returns."""
+        if self.tid:
+            self.is_refused = True
+            _interrupt(self.tid)
+
+    def close(self) -> None:
+        for each in (self.executable, self.replacement):
+            if each is not None:
+                each.close()
+        self.free_tracer()
+        if self.recording is not None and not self.is_continued:
+            self.recording.drop("the command was refused")
+        self.execs.turns.ended(self)
 
 
 class Tracer:
@@ -72,8 +137,8 @@ class Tracer:
         self._turns = session.exec_turns
         self._restarts = mediation.restarts
         self._waits_through_signals = session.facts.launched.waits_through_signals
-        self._by_tid: dict[int, Tracee] = {}
-        self._by_pid: dict[int, Tracee] = {}
+        self._by_tid: dict[int, Request] = {}
+        self._by_pid: dict[int, Request] = {}
 
     def holds(self, tid: int) -> bool:
         return tid in self._by_tid
@@ -81,22 +146,23 @@ class Tracer:
     @property
     def redirects(self) -> bool:
         """Return whether a call can come back as a new request."""
-        return any(tracee.redirection is not None for tracee in self._by_tid.values())
+        return any(each.holdings.redirection is not None for each in self._by_tid.values())
 
     def take_back(self, notification: Notification) -> bool:
-        """Return whether the notification is the restarted call of a tracee."""
-        tracee = self._by_tid.get(notification.tid)
-        if tracee is None:
+        """Return whether the notification is the restarted call of a traced thread."""
+        request = self._by_tid.get(notification.tid)
+        if request is None:
             return False
-        if tracee.redirection is None:
-            self._forget(tracee)  # another thread of its process has its id now
+        redirection: Redirection | None = request.holdings.redirection
+        if redirection is None:
+            self._forget(request)  # another thread of its process has its id now
             return False
-        self._performer.came_back(tracee.request, notification.id)
-        is_intact = tracee.redirection.is_intact(notification)
-        self._performer.resume(tracee.request, Restarted() if is_intact else Tampered())
+        self._performer.came_back(request, notification.id)
+        is_intact = redirection.is_intact(notification)
+        self._performer.resume(request, Restarted() if is_intact else Tampered())
         return True
 
-    def hold(self, request: Request) -> Tracee:
+    def hold(self, request: Request) -> None:
         """Seize the caller. Raises NotTraceable or Gone."""
         is_ours = request.tid == request.process.pid and self._restarts.hand_over(request.tid)
         try:
@@ -104,119 +170,114 @@ class Tracer:
         except NotTraceable:
             if not is_ours or tracer_of(request.tid) != os.getpid():
                 raise
-        return self.held_already(request)
+        self.held_already(request)
 
-    def held_already(self, request: Request) -> Tracee:
+    def held_already(self, request: Request) -> None:
         """Take over a caller that is seized already."""
-        tracee = Tracee(request)
-        self._by_tid[request.tid] = tracee
-        self._by_pid[request.process.pid] = tracee
+        request.holdings.tid = request.tid
+        self._by_tid[request.tid] = self._by_pid[request.process.pid] = request
         self._turns.take(request.process)
-        return tracee
 
-    def continue_call(self, tracee: Tracee, effect: VerifyThenContinue) -> None:
+    def continue_call(self, request: Request, effect: VerifyThenContinue) -> None:
         # Without WAIT_KILLABLE_RECV, the interrupt would break off the notification itself. After
         # the answer it can come when the exec is over; then the exec stop cancels it.
         if self._waits_through_signals:
-            _interrupt(tracee)
-        self._performer.continue_call(tracee.request, effect)
+            _interrupt(request.tid)
+        self._performer.continue_call(request, effect)
         if not self._waits_through_signals:
-            _interrupt(tracee)
+            _interrupt(request.tid)
 
-    def refused(self, tracee: Tracee) -> None:
-        """Release the tracee when its failed call returns."""
-        tracee.is_refused = True
-        _interrupt(tracee)
-
-    def restart(self, tracee: Tracee, redirection: Redirection, effect: Replace) -> None:
+    def restart(self, request: Request, effect: Replace) -> None:
         """Rewrite the call at a stop on its way out. It comes back as a new request."""
-        tracee.redirection = redirection
-        _interrupt(tracee)
-        self._performer.restart(tracee.request, effect, ptrace.ERESTARTNOINTR)
+        _interrupt(request.tid)
+        self._performer.restart(request, effect, ptrace.ERESTARTNOINTR)
 
-    def _forget(self, tracee: Tracee) -> None:
-        if self._by_tid.get(tracee.tid) is tracee:
-            del self._by_tid[tracee.tid]
-        is_its_turn = self._by_pid.get(tracee.process.pid) is tracee
+    def _forget(self, request: Request) -> None:
+        if self._by_tid.get(request.tid) is request:
+            del self._by_tid[request.tid]
+        is_its_turn = self._by_pid.get(request.process.pid) is request
         if is_its_turn:
-            del self._by_pid[tracee.process.pid]
-        self._performer.finish(tracee.request)
+            del self._by_pid[request.process.pid]
+        self._performer.finish(request)
         if is_its_turn:
-            self._turns.give_back(tracee.process)
+            self._turns.give_back(request.process)
 
     # What wait reports
 
     def on_stop(self, pid: int, wait_status: int) -> bool:
-        """Return whether the stop is that of a tracee."""
+        """Return whether the stop is that of a caller."""
         if wait_status >> 16 == ptrace.EVENT_EXEC:
             self._on_exec(pid)
             return True
-        tracee = self._by_tid.get(pid)
-        if tracee is None or os.WIFCONTINUED(wait_status):
+        request = self._by_tid.get(pid)
+        if request is None or os.WIFCONTINUED(wait_status):
             return False
         try:
-            done = self._on_other_stop(tracee, wait_status)
+            done = self._on_other_stop(request, wait_status)
         except KernelError:  # it was killed at its stop
             done = True
         except Exception as bug:
-            self._kill(tracee.process.pid, tracee, bug)
+            self._kill(request, bug)
             done = True
         if done:
-            self._forget(tracee)
+            self._forget(request)
         return True
 
     def on_end(self, pid: int) -> None:
-        tracee = self._by_tid.get(pid) or self._by_pid.get(pid)
-        if tracee is not None:
-            self._forget(tracee)
+        request = self._by_tid.get(pid) or self._by_pid.get(pid)
+        if request is not None:
+            self._forget(request)
 
     def _on_exec(self, pid: int) -> None:
         """Verify the new image. The thread has its leader's id by now, even if it did not lead its
         process; sigwrap traces only one thread of each process."""
         self._restarts.on_end(pid)  # the leader
-        tracee = self._by_pid.get(pid)
-        if tracee is None or tracee.judged is None:  # sigwrap has not let this exec go on
+        request = self._by_pid.get(pid)
+        judged: Executable | None = None if request is None else request.holdings.judged
+        if request is None or judged is None:  # sigwrap has not let this exec go on
             _kill(pid)
-            if tracee is not None:
-                self._forget(tracee)
-        elif tracee.judged.is_read_slowly():
-            self._compare_later(pid, tracee, tracee.judged)
+            if request is not None:
+                self._forget(request)
+        elif judged.is_read_slowly():
+            self._compare_later(request, judged)
         else:
-            judged = tracee.judged
-            self._decide(pid, tracee, lambda: difference(pid, judged))
+            self._decide(request, lambda: difference(pid, judged))
 
-    def _compare_later(self, pid: int, tracee: Tracee, judged: Executable) -> None:
+    def _compare_later(self, request: Request, judged: Executable) -> None:
+        pid = request.process.pid
+
         def then(outcome: Outcome) -> None:
-            if self._by_pid.get(pid) is not tracee:
+            if self._by_pid.get(pid) is not request:
                 return  # it was killed meanwhile
             match outcome:
                 case Done(value=problem):
-                    self._decide(pid, tracee, lambda: problem)
+                    self._decide(request, lambda: problem)
                 case Late(why=why):
-                    self._decide(pid, tracee, lambda: f"cannot read the loaded image: {why}")
+                    self._decide(request, lambda: f"cannot read the loaded image: {why}")
                 case Raised(error=error):
-                    self._kill(pid, tracee, error)
-                    self._forget(tracee)
+                    self._kill(request, error)
+                    self._forget(request)
 
         self._pool.run(lambda: difference(pid, judged), then)
 
-    def _decide(self, pid: int, tracee: Tracee, difference: Callable[[], str]) -> None:
+    def _decide(self, request: Request, difference: Callable[[], str]) -> None:
         try:
-            self._run_or_kill(pid, tracee, difference())
+            self._run_or_kill(request, difference())
         except (KernelError, ProcessLookupError):
             pass  # it was killed meanwhile
         except Exception as bug:
-            self._kill(pid, tracee, bug)
-        self._forget(tracee)
+            self._kill(request, bug)
+        self._forget(request)
 
-    def _kill(self, pid: int, tracee: Tracee, bug: Exception) -> None:
+    def _kill(self, request: Request, bug: Exception) -> None:
         """Kill the process after an error in sigwrap's own code."""
-        _kill(pid)
-        self._performer.broke(tracee.request, bug)
+        _kill(request.process.pid)
+        self._performer.broke(request, bug)
 
-    def _run_or_kill(self, pid: int, tracee: Tracee, problem: str) -> None:
+    def _run_or_kill(self, request: Request, problem: str) -> None:
         """Release the process, or kill it because of `problem`."""
-        held: ExecHoldings = tracee.request.holdings
+        held: ExecHoldings = request.holdings
+        pid, judged = request.process.pid, held.judged
         if not problem and held.holds_secret:
             # Another thread can have installed a filter since the exec was prepared.
             problem = objection_to_filters(pid) or keep_from_core(pid)
@@ -225,41 +286,40 @@ class Tracer:
         if not problem and held.at_exec_stop is not None:
             problem = held.at_exec_stop(pid)
         if not problem:
-            judged = tracee.judged
-            self._processes.loaded(
-                tracee.process, None if judged is None else judged.verified_image
-            )
+            image = None if judged is None else judged.verified_image
+            self._processes.loaded(request.process, image)
             ptrace.detach(pid)
             if self._mediation.repeated is not None:
-                self._mediation.repeated.note(tracee)
-            self._performer.resume(tracee.request, Ran())
+                self._mediation.repeated.note(request)
+            self._performer.resume(request, Ran())
             return
         try:
             ptrace.registers(pid)  # fails if the process was killed at its stop
-            self._performer.resume(tracee.request, LoadedOther(problem, *shown(pid)))
+            self._performer.resume(request, LoadedOther(problem, *shown(pid)))
         finally:
             os.kill(pid, signal.SIGKILL)
 
-    def _on_other_stop(self, tracee: Tracee, wait_status: int) -> bool:
-        """Return whether the tracee was released."""
-        if tracee.redirection is not None:
-            done = tracee.redirection.on_stop(wait_status)
-            if tracee.redirection.error:
-                self._failed(tracee, tracee.redirection.error)
+    def _on_other_stop(self, request: Request, wait_status: int) -> bool:
+        """Return whether the caller was released."""
+        held: ExecHoldings = request.holdings
+        if held.redirection is not None:
+            done = held.redirection.on_stop(wait_status)
+            if held.redirection.error:
+                self._failed(request, held.redirection.error)
             return done
         # It has returned from the exec. A group stop lasts after the detach, as its parent expects.
         stop = os.WSTOPSIG(wait_status)
         is_signal = not wait_status >> 16 and stop != ptrace.SYSCALL_STOP
-        error = 0 if tracee.is_refused else ptrace.error_in(ptrace.registers(tracee.tid), EXECS)
+        error = 0 if held.is_refused else ptrace.error_in(ptrace.registers(request.tid), EXECS)
         if error:
-            self._failed(tracee, error)
-        ptrace.detach(tracee.tid, stop if is_signal else 0)
+            self._failed(request, error)
+        ptrace.detach(request.tid, stop if is_signal else 0)
         return True
 
-    def _failed(self, tracee: Tracee, error: int) -> None:
-        process = tracee.process
+    def _failed(self, request: Request, error: int) -> None:
+        process = request.process
         process.comm, process.comm_is_current = procfs.comm(process.pid), True
-        self._performer.resume(tracee.request, KernelRefused(error))
+        self._performer.resume(request, KernelRefused(error))
 
 
 def tracer_of(tid: int) -> int:
@@ -274,9 +334,9 @@ def _kill(pid: int) -> None:
         pass
 
 
-def _interrupt(tracee: Tracee) -> None:
+def _interrupt(tid: int) -> None:
     try:
-        ptrace.interrupt(tracee.tid)
+        ptrace.interrupt(tid)
     except Gone:
         pass  # wait reports its end
 

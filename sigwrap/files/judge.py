@@ -16,8 +16,7 @@ import errno
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from sigwrap.bare import NamedTuple
-from sigwrap.events import Payload
+from sigwrap.bare import NamedTuple, lru_cache
 from sigwrap.policy.judge.file_words import FileWord, Use, fails_from, file_words, name_of
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.match import parts_of, resolved
@@ -146,7 +145,8 @@ class Refusals:
         """Match against `rules` that the kernel enforces, with the real paths on the disk."""
         self._rules = rules
         self._home = home
-        self._allowed: dict[tuple[Operation, str], bool] = {}
+        # Whether every name in a directory is allowed. Most commands use a few directories only.
+        self._allows_in = lru_cache(_FOLDERS_KEPT)(rules.holds_for_all)
         self._reported: set[Inferred] = set()
         self._lines = 0
 
@@ -177,8 +177,11 @@ class Refusals:
         shown = [each[:_CHARACTERS_SHOWN] for each in masked(argv[:_WORDS_SHOWN])]
         return Suspicion(tuple(words), fails_from(name), shown, name == _PASSED_ON_BY)
 
-    def inferred(self, suspicion: Suspicion, status: int, look: KnownFile) -> Iterator[Inferred]:
-        """Yield the files that were probably refused, up to the session's maximum."""
+    def inferred(
+        self, suspicion: Suspicion, status: int, look: KnownFile
+    ) -> Iterator[tuple[Inferred, bool]]:
+        """Yield the files that were probably refused, up to the session's maximum, and whether each
+        needs an event: one for each file."""
         if status < suspicion.fails_from:
             return
         for word in suspicion.words:
@@ -186,27 +189,12 @@ class Refusals:
                 found = self._refused(word, look)
             except OSError:
                 continue
-            is_within = found in self._reported or len(self._reported) < MOST_EVENTS
+            is_new = found not in self._reported
+            is_within = not is_new or len(self._reported) < MOST_EVENTS
             if found is not None and is_within and self._lines < MOST_LINES:
                 self._lines += 1
-                yield found
-
-    def is_new(self, found: Inferred) -> bool:
-        """Return whether it needs an event: one for each file."""
-        if found in self._reported:
-            return False
-        self._reported.add(found)
-        return True
-
-    def _allows_in(self, operation: Operation, folder: str) -> bool:
-        """Return whether every name in the directory is allowed. Most commands use a few only."""
-        known = self._allowed.get((operation, folder))
-        if known is None:
-            if len(self._allowed) >= _FOLDERS_KEPT:
-                self._allowed.clear()
-            known = self._rules.holds_for_all(operation, folder)
-            self._allowed[operation, folder] = known
-        return known
+                self._reported.add(found)
+                yield found, is_new
 
     def _denies(self, operation: Operation, path: str) -> bool:
         if self._allows_in(operation, path.rpartition("/")[0] or "/"):
@@ -245,14 +233,3 @@ class Refusals:
         home = self._home.rstrip("/")
         is_at_home = bool(home) and found.path.startswith(f"{home}/")
         return found.operation.value, f"~{found.path[len(home) :]}" if is_at_home else found.path
-
-
-def payload_of(found: Inferred, suspicion: Suspicion, comm: str, status: int) -> Payload:
-    return {
-        "operation": found.operation.value,
-        "path": found.path,
-        "rule_name": found.rule,
-        "comm": comm,
-        "command": suspicion.command,
-        "exit_code": status,
-    }

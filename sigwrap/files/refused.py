@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from sigwrap.approve.questions import TO_AN_AGENT, refused_file
 from sigwrap.bare import TYPE_CHECKING
-from sigwrap.files.judge import Found, Inferred, Refusals, Suspicion, payload_of
+from sigwrap.files.judge import Found, Inferred, Refusals, Suspicion
 from sigwrap.kernel.file_state import (
     AT_EMPTY_PATH,
     AT_STATX_DONT_SYNC,
@@ -96,9 +96,16 @@ class RefusedFiles:
             return
         lines = []
         for suspicion in suspect.suspicions if status else ():
-            for found in self._refusals.inferred(suspicion, status or 0, known_file):
-                if self._refusals.is_new(found):
-                    payload = payload_of(found, suspicion, process.last_name, status or 0)
+            for found, is_new in self._refusals.inferred(suspicion, status or 0, known_file):
+                if is_new:
+                    payload = {
+                        "operation": found.operation.value,
+                        "path": found.path,
+                        "rule_name": found.rule,
+                        "comm": process.last_name,
+                        "command": suspicion.command,
+                        "exit_code": status,
+                    }
                     self._recorder.record("file_refused_likely", process.pid, payload)
                 lines.append(self._line(found))
         if lines:

@@ -93,7 +93,9 @@ class ParentOfOne(ABC):
         for info in sorted(self._signals.read(), key=lambda info: info.number == signal.SIGCHLD):
             if info.number == signal.SIGCHLD:
                 self._reap()
-            if not (info.is_our_own or info.is_of_a_child):
+            # No process can send SIGCHLD with such a code.
+            is_of_a_child = info.number == signal.SIGCHLD and info.code > 0
+            if not (info.is_our_own or is_of_a_child):
                 self._on_forwardable(info)
 
     def _reap(self) -> bool:

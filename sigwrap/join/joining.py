@@ -363,13 +363,14 @@ class _Joining:
     def _on_signal(self, info: SignalInfo) -> None:
         if info.number == signal.SIGCHLD or info.is_our_own:
             return
-        if info.number == signal.SIGWINCH and self._relay is not None:
-            self._relay.resize()
-            return
-        if info.number == signal.SIGCONT and self._relay is not None:
-            self._relay.take()
-        if self._left is not None and self._relay is not None:  # the terminal may accept nothing
-            self._relay.drop_output()
+        if self._relay is not None:
+            if info.number == signal.SIGWINCH:
+                self._relay.resize()
+                return
+            if info.number == signal.SIGCONT:
+                self._relay.take()
+            if self._left is not None:  # the terminal may accept nothing
+                self._relay.drop_output()
         if info.number == signal.SIGTERM and self._is_second_sigterm():
             raise _GivenUp
         sender = sender_of(info, supervisor=0, bootloader=self._bootloader_pid)

@@ -35,7 +35,6 @@ class Relay:
         self._has_hung_up = False
         self._is_drained = False
         self._passes_keys = False
-        self._poll: select.epoll | None = None
         termios.tcsetattr(self._slave, termios.TCSANOW, self._before)
         self.resize()
         os.set_blocking(self._master, False)
@@ -140,14 +139,12 @@ class Relay:
 
     def _pass_no_more_output(self) -> None:
         self._is_drained = True
-        if self._poll is not None:
-            self._poll.unregister(self._master)
+        self._poll.unregister(self._master)
 
     def _hang_up(self) -> None:
         """Pass nothing on: the kernel tells the caller, and the command may go on."""
         self._has_hung_up, self._passes_keys, self._to_caller = True, False, b""
-        if self._poll is not None:
-            self._poll.unregister(self._outer)
+        self._poll.unregister(self._outer)
 
     def _pass_keys(self) -> None:
         try:
@@ -180,8 +177,6 @@ class Relay:
             self._hang_up()
 
     def _await_more(self) -> None:
-        if self._poll is None:
-            return
         if not self._has_hung_up:
             keys = select.EPOLLIN if self._passes_keys else 0
             self._poll.modify(self._outer, keys | (select.EPOLLOUT if self._to_caller else 0))

@@ -2,8 +2,7 @@
 errno is translated once.
 
 libc         calls that Python lacks, and waits that end
-seccomp      installs the filter, and makes the listener's calls
-bpf          the filter as a program, from the table of calls
+seccomp      compiles the filter from the table of calls, installs it, makes the listener's calls
 landlock     the Landlock domain: keeps signals inside, and enforces file rules
 ptrace       stops another thread, reads and changes its registers, and releases it
 restage      puts another command and environment into a caller's own exec

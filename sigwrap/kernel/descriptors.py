@@ -1,5 +1,5 @@
 """Descriptors: sigwrap's own, paths that it opens later exactly as before, and duplicates of those
-of other processes."""
+of other processes. The last close of a file may block."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+
+_SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
+_SO_PASSRIGHTS = 83
+_MOST_CLOSERS = 16
+_LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # memory devices, pseudo-terminals
 
 
 def reserve_standard_streams(*, output_may_be_closed: bool = True) -> None:
@@ -81,11 +86,9 @@ def inherited() -> list[int]:
     """Return the descriptors from our caller: every one of ours is close-on-exec."""
     found = []
     for fd in map(int, os.listdir("/proc/self/fd")):
-        try:
+        with suppress(OSError):  # the descriptor of the listing
             if os.get_inheritable(fd):
                 found.append(fd)
-        except OSError:
-            continue  # the descriptor of the listing
     return sorted(found)
 
 
@@ -95,10 +98,8 @@ def have_own_table(kept: Iterable[int]) -> None:
     The other threads' descriptors do not count for its limit, and nothing that they close stays
     open in it. Nothing happens if the kernel refuses.
     """
-    try:
+    with suppress(KernelError):  # only the first call can fail, and then nothing was closed
         _close_ranges_between(kept, _UNSHARE)
-    except KernelError:
-        pass  # only the first call can fail, and then nothing was closed
 
 
 def close_all_but(kept: Iterable[int]) -> None:
@@ -106,10 +107,8 @@ def close_all_but(kept: Iterable[int]) -> None:
         _close_ranges_between(kept)
     except KernelError:  # before Linux 5.9, where os.closerange tries each number
         for fd in {*map(int, os.listdir("/proc/self/fd"))}.difference(kept):
-            try:
+            with suppress(OSError):  # the descriptor of the listing
                 os.close(fd)
-            except OSError:
-                continue  # the descriptor of the listing
 
 
 def _close_ranges_between(kept: Iterable[int], flags: int = 0) -> None:
@@ -124,10 +123,8 @@ def _close_ranges_between(kept: Iterable[int], flags: int = 0) -> None:
 
 def widen_pipe(pipe: int, size: int) -> None:
     """Give a pipe more room, unless its user has too much in pipes already."""
-    try:
+    with suppress(OSError):
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
-    except OSError:
-        pass
 
 
 def open_plain_file(path: str) -> IO[bytes]:
@@ -190,14 +187,6 @@ class PinnedPath:
         return fd
 
 
-# Duplicate descriptors of other processes, and close them: the last close of a file may wait.
-
-_SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
-_SO_PASSRIGHTS = 83
-_MOST_CLOSERS = 16
-_LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # memory devices, pseudo-terminals
-
-
 def duplicate(tid: int, fd: int) -> int:
     """Duplicate another thread's descriptor, close-on-exec. The duplicate shares the offset.
 
@@ -205,7 +194,7 @@ def duplicate(tid: int, fd: int) -> int:
     """
     if could_stall(tid, tid, fd):
         raise PermissionError(errno.EPERM, "its file system may be slow to answer")
-    if _closers.are_all_busy and not _closes_at_once(b"/proc/%d/fd/%d" % (tid, fd)):
+    if _closers.threads >= _MOST_CLOSERS and not _closes_at_once(b"/proc/%d/fd/%d" % (tid, fd)):
         raise PermissionError(errno.EPERM, "too many descriptors are still being closed")
     found = take_descriptor(tid, fd)
     if could_stall(tid, os.getpid(), found):  # another thread has replaced the file
@@ -264,18 +253,14 @@ def could_stall(pid: int, holder: int, fd: int) -> bool:
 
 def let_go(fd: int) -> None:
     """Close a duplicate, or another descriptor that came from the process tree."""
-    if closes_at_once(fd):
+    if _closes_at_once(b"/proc/self/fd/%d" % fd):
         os.close(fd)
     else:
         _closers.close(fd)
 
 
-def closes_at_once(fd: int) -> bool:
-    """Return whether the last close cannot block."""
-    return _closes_at_once(b"/proc/self/fd/%d" % fd)
-
-
 def _closes_at_once(path: bytes) -> bool:
+    """Return whether the last close cannot block."""
     kind, major, _minor = kind_of(path)
     return kind != stat.S_IFSOCK and (kind != stat.S_IFCHR or major in _LOCAL_MAJORS)
 
@@ -294,14 +279,10 @@ class _Closers:
         self._waiting: deque[int] = deque()
         self.threads = 0
 
-    @property
-    def are_all_busy(self) -> bool:
-        return self.threads >= _MOST_CLOSERS
-
     def close(self, fd: int) -> None:
         with self._lock:
             self._waiting.append(fd)
-            if not self.are_all_busy:
+            if self.threads < _MOST_CLOSERS:
                 with suppress(RuntimeError):  # no thread can start: a running one closes it
                     _thread.start_new_thread(self._run, ())
                     self.threads += 1

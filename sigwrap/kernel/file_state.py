@@ -64,7 +64,10 @@ class MountLine(NamedTuple):
 
 
 class LocalMounts:
-    """The local mounts of our own mount namespace when this object was made."""
+    """The local mounts of our own mount namespace when this object was made.
+
+    From Linux 6.8 on, no other mount gets their numbers. The cache of repeated execs relies on it.
+    """
 
     __slots__ = ("_local", "id_bit")
 

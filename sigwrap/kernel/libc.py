@@ -17,6 +17,17 @@ libc = ctypes.CDLL(None, use_errno=True)
 _syscall = libc.syscall
 _syscall.restype = ctypes.c_long
 
+_LONGEST_S = 3600.0  # poll(2) takes milliseconds as an int: 24 days at most
+_SYS_TIMER_CREATE = NUMBERS["timer_create"]
+_SYS_TIMER_SETTIME = NUMBERS["timer_settime"]
+_SYS_TIMER_DELETE = NUMBERS["timer_delete"]
+_CLOCK_MONOTONIC = 1
+_SIGEV_THREAD_ID = 4
+_SIGNAL = signal.SIGVTALRM
+_AFTER_S = 0.005
+_EVENT = struct.Struct("=QiiI44x")  # value, signal, kind, thread
+_TIME = struct.Struct("=qqqq")  # interval, first expiry
+
 
 def syscall(name: str, number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
     """Make a system call. Integers are widened to long: variadic C would pass 32 bits."""
@@ -92,20 +103,6 @@ def set_dumpable(value: bool) -> None:
 def set_process_name(name: bytes) -> None:
     if libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name)) != 0:
         raise failure("prctl(PR_SET_NAME)")
-
-
-# Waits that end: polls with a deadline, and kernel calls that a signal interrupts.
-
-_LONGEST_S = 3600.0  # poll(2) takes milliseconds as an int: 24 days at most
-_SYS_TIMER_CREATE = NUMBERS["timer_create"]
-_SYS_TIMER_SETTIME = NUMBERS["timer_settime"]
-_SYS_TIMER_DELETE = NUMBERS["timer_delete"]
-_CLOCK_MONOTONIC = 1
-_SIGEV_THREAD_ID = 4
-_SIGNAL = signal.SIGVTALRM
-_AFTER_S = 0.005
-_EVENT = struct.Struct("=QiiI44x")  # value, signal, kind, thread
-_TIME = struct.Struct("=qqqq")  # interval, first expiry
 
 
 def seconds_until(deadline_s: float) -> float:

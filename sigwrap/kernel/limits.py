@@ -14,6 +14,9 @@ _NO_LIMIT = resource.RLIM_INFINITY
 _SIGPENDING = 11
 _RTTIME = 15
 
+_FILES = ("cgroup.kill", "cgroup.freeze", "cgroup.procs", "freezer.state")
+_TYPES = (b"cgroup", b"cgroup2")
+
 
 class Limit(NamedTuple):
     resource: int
@@ -77,12 +80,6 @@ def _is_set(number: int, soft: int, hard: int) -> bool:
     except (OSError, ValueError):  # Python raises ValueError for EPERM
         return False
     return True
-
-
-# Find the cgroups of sigwrap, and those that could kill processes outside the session.
-
-_FILES = ("cgroup.kill", "cgroup.freeze", "cgroup.procs", "freezer.state")
-_TYPES = (b"cgroup", b"cgroup2")
 
 
 def mount_points() -> list[str]:

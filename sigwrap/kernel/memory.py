@@ -159,11 +159,8 @@ class Memory:
         return data
 
 
-# Erase variables from the /proc/PID/environ of sigwrap's own processes.
-
-
 def forget(names: Collection[bytes]) -> bool:
-    """Erase them in this process. Return False if that is impossible."""
+    """Erase variables from this process's /proc/PID/environ. Return False if that is impossible."""
     start, end = _environment_area(os.getpid())
     if start == end:
         return False
@@ -177,7 +174,7 @@ def forget(names: Collection[bytes]) -> bool:
 
 
 def forget_in(pid: int, names: Collection[bytes]) -> bool:
-    """Erase them in another process of ours. Return False if one can still be read there."""
+    """Erase them from another process of ours. Return False if one can still be read there."""
     start, _ = _environment_area(pid)
     area = procfs.contents(f"/proc/{pid}/environ") or b""
     for at, length in _entries(area, names):

@@ -22,7 +22,7 @@ from itertools import islice
 
 from sigwrap.bare import NamedTuple, socket
 from sigwrap.kernel import procfs
-from sigwrap.kernel.signals import SignalInfo, has_ended
+from sigwrap.kernel.signals import SI_USER, SignalInfo, has_ended
 
 _SO_PEERPIDFD = 77  # Linux 6.5; also after the peer has ended
 _SO_COOKIE = 57
@@ -98,7 +98,7 @@ def examine_sender(info: SignalInfo) -> Peer:
     supervisor that sends a signal for a process in its session does not use kill(2).
     """
     pid, uid = info.sender_pid, info.sender_uid
-    if not info.is_by_kill:
+    if info.code != SI_USER:  # no process can send this code in the name of another
         return Peer(pid, uid, procfs.command_line(pid), "it may not be the sender", True)
     if pid == 0:
         return Peer(pid, uid, "", "", False)
@@ -290,7 +290,7 @@ class ListenerCheck:
     expected server there, and give its own answers."""
 
     def __init__(self) -> None:
-        self._last_holder = 0, 0  # a process and its descriptor
+        self._last_holder = 0
 
     def objection(self, address: str, port: int, deadline_s: float) -> str:
         """Return why an answer from there must not be trusted, or "". Raises TimeoutError if there
@@ -305,22 +305,14 @@ class ListenerCheck:
         return ""
 
     def _objection_to(self, inode: int, deadline_s: float) -> str:
-        pid, fd = self._last_holder
-        if _is_socket(pid, fd, inode) and not is_supervised(pid):
-            return ""
-        has_supervised = False
-        for pid in procfs.all_pids():
+        wanted, has_supervised = f"socket:[{inode}]", False
+        for pid in (self._last_holder, *procfs.all_pids()):
             if time.monotonic() > deadline_s:
                 raise TimeoutError
-            try:
-                names = procfs.names(f"/proc/{pid}/fd")
-            except OSError:
-                continue  # it ended, or cannot be inspected
-            fd = next((int(name) for name in names if _is_socket(pid, int(name), inode)), -1)
-            if fd < 0:
+            if all(link != wanted for _fd, link in procfs.open_files(pid)):
                 continue
             if not is_supervised(pid):
-                self._last_holder = pid, fd
+                self._last_holder = pid
                 return ""
             has_supervised = True
         if has_supervised:
@@ -362,7 +354,3 @@ def _shown(address: str) -> bytes:
     packed = socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
     words = (packed[at : at + 4] for at in range(0, len(packed), 4))
     return b"".join(b"%08X" % int.from_bytes(word, sys.byteorder) for word in words)
-
-
-def _is_socket(pid: int, fd: int, inode: int) -> bool:
-    return procfs.linked(f"/proc/{pid}/fd/{fd}") == f"socket:[{inode}]"

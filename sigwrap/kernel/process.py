@@ -26,6 +26,39 @@ _LONGEST_PAUSE_S = 0.05
 _GIVES_UP_AFTER_S = 10.0
 _PIDFD_INFO = struct.Struct("<Q52xi")
 
+# The kernel's own calls: the C library does not let us set 32 and 33, which are signals too.
+_SYS_RT_SIGACTION = NUMBERS["rt_sigaction"]
+_SYS_RT_SIGPROCMASK = NUMBERS["rt_sigprocmask"]
+_SET_BYTES = 8
+_UNBLOCK = 1
+_DEFAULT_ACTION = bytes(4 * 8)  # handler, flags, restorer, mask
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_NO_LIMIT = resource.RLIM_INFINITY
+_NEARLY, _HARDLY = 0.75, 0.2
+_UTIME, _STIME, _START_TIME = 11, 12, 19  # among the figures
+
+_NS_GET_PARENT = 0xB702
+_NS_GET_PID_FROM_PIDNS = 0x8004B706
+
+_RIGHTS = {
+    "user differs": (b"Uid",),
+    "group differs": (b"Gid",),
+    "groups differ": (b"Groups",),
+    "capabilities differ": (b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb"),
+    "no_new_privs differ": (b"NoNewPrivs",),
+    "seccomp filters differ": (b"Seccomp", b"Seccomp_filters"),
+}
+_PLACES = {
+    "mount namespace differs": "ns/mnt",
+    "pid namespace differs": "ns/pid",
+    "network namespace differs": "ns/net",
+    "user namespace differs": "ns/user",
+    "ipc namespace differs": "ns/ipc",
+    "uts namespace differs": "ns/uts",
+    "root directory differs": "root",
+}
+
 
 def exit_status_by_pidfd(pidfd: int) -> int | None:
     """Return the wait(2) status of any process once its parent has reaped it (Linux 6.15)."""
@@ -262,21 +295,6 @@ def reap(reaped: Reaped) -> bool:
     return True
 
 
-# Die of a signal, and tell why a process died of SIGKILL.
-
-# The kernel's own calls: the C library does not let us set 32 and 33, which are signals too.
-_SYS_RT_SIGACTION = NUMBERS["rt_sigaction"]
-_SYS_RT_SIGPROCMASK = NUMBERS["rt_sigprocmask"]
-_SET_BYTES = 8
-_UNBLOCK = 1
-_DEFAULT_ACTION = bytes(4 * 8)  # handler, flags, restorer, mask
-
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_NO_LIMIT = resource.RLIM_INFINITY
-_NEARLY, _HARDLY = 0.75, 0.2
-_UTIME, _STIME, _START_TIME = 11, 12, 19  # among the figures
-
-
 def die_of(signal_number: int) -> None:
     """End by this signal. Returns if it has no effect, as in the first process of a namespace."""
     keep_from_core(os.getpid())
@@ -334,12 +352,6 @@ def used_up_cpu_limit(pid: int, start_time: int) -> int | None:
     if hard == _NO_LIMIT or used_s < hard * _HARDLY:
         return 0
     return hard if used_s >= hard * _NEARLY else None
-
-
-# Translate pids of another pid namespace to this one.
-
-_NS_GET_PARENT = 0xB702
-_NS_GET_PID_FROM_PIDNS = 0x8004B706
 
 
 def namespace_level(pid: int) -> str:
@@ -411,27 +423,6 @@ def _is_within(pid: int, level: int, wanted: str) -> bool:
         return f"pid:[{os.fstat(fd).st_ino}]" == wanted
     finally:
         os.close(fd)
-
-
-# Compare the rights, namespaces and root of another process with our own.
-
-_RIGHTS = {
-    "user differs": (b"Uid",),
-    "group differs": (b"Gid",),
-    "groups differ": (b"Groups",),
-    "capabilities differ": (b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb"),
-    "no_new_privs differ": (b"NoNewPrivs",),
-    "seccomp filters differ": (b"Seccomp", b"Seccomp_filters"),
-}
-_PLACES = {
-    "mount namespace differs": "ns/mnt",
-    "pid namespace differs": "ns/pid",
-    "network namespace differs": "ns/net",
-    "user namespace differs": "ns/user",
-    "ipc namespace differs": "ns/ipc",
-    "uts namespace differs": "ns/uts",
-    "root directory differs": "root",
-}
 
 
 class Rights:

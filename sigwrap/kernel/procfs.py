@@ -356,8 +356,7 @@ def comm(pid: int) -> str:
 
 
 def command_line(pid: int) -> str:
-    data = contents(f"/proc/{pid}/cmdline") or b""
-    return data.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "surrogateescape")
+    return " ".join(arguments(pid))
 
 
 def arguments(pid: int) -> tuple[str, ...]:
@@ -394,6 +393,17 @@ def threads(pid: int) -> list[int]:
         return [int(tid) for tid in names(f"/proc/{pid}/task")]
     except OSError:
         return []
+
+
+def open_files(pid: int) -> Iterator[tuple[str, str]]:
+    """Yield a process's descriptors and their links; nothing if it ended or is unreadable."""
+    try:
+        fds = names(f"/proc/{pid}/fd")
+    except OSError:
+        return
+    for fd in fds:
+        if found := linked(f"/proc/{pid}/fd/{fd}"):
+            yield fd, found
 
 
 def children(path: str) -> list[int]:

@@ -25,8 +25,6 @@ EVENT_EXIT = 6
 EVENT_STOP = 128
 SYSCALL_STOP = 0x85  # SIGTRAP | 0x80, by O_TRACESYSGOOD
 
-_FIRST_RESTART = 512  # no caller sees errno values from here on
-
 WALL = 0x40000000  # waitpid: threads and clones too
 
 _CONT = 7
@@ -71,6 +69,19 @@ _STOP_UNLESS_HANDLED = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 _SYSCALL_INFO = struct.Struct("<B3xI16x3Q")
 _WITH_LENGTH = struct.Struct("<QQ")  # an iovec
+
+Registers = dict[str, int]
+
+# The kernel's own error numbers, which no caller sees: the call restarts …
+ERESTARTSYS = 512  # unless a handler without SA_RESTART runs
+ERESTARTNOINTR = 513  # with any pending signals
+ERESTARTNOHAND = 514  # unless a handler runs
+
+_ALL_BITS = 0xFFFFFFFFFFFFFFFF
+_LAST_ERROR = 4095
+_NO_CALL = -1  # keeps the kernel from restarting a call
+# Before Linux 5.19, an interrupt ends a notification with ERESTARTSYS, before any signal.
+_RESTARTS = (ERESTARTNOINTR, ERESTARTSYS)
 
 
 class Gone(KernelError):
@@ -143,7 +154,7 @@ def architecture(tid: int) -> int:
 def error_in(values: Registers, numbers: frozenset[int]) -> int:
     """Return the errno of a finished call among `numbers`; 0 if there is none, or it restarts."""
     error = LAYOUT.error(values) if values[LAYOUT.number] in numbers else 0
-    return error if error < _FIRST_RESTART else 0
+    return error if error < ERESTARTSYS else 0
 
 
 def set_registers(tid: int, values: Registers) -> None:
@@ -214,22 +225,6 @@ def _request(number: int, tid: int, data: int = 0, *, size: int = 0) -> None:
         code = ctypes.get_errno()
         kind = Gone if code == errno.ESRCH else KernelError
         raise kind(f"ptrace {number:#x}: {os.strerror(code)}", code)
-
-
-# The registers of a stopped thread, and the state of its system call. Pure.
-
-Registers = dict[str, int]
-
-# The kernel's own error numbers: the call restarts …
-ERESTARTSYS = 512  # unless a handler without SA_RESTART runs
-ERESTARTNOINTR = 513  # with any pending signals
-ERESTARTNOHAND = 514  # unless a handler runs
-
-_ALL_BITS = 0xFFFFFFFFFFFFFFFF
-_LAST_ERROR = 4095
-_NO_CALL = -1  # keeps the kernel from restarting a call
-# Before Linux 5.19, an interrupt ends a notification with ERESTARTSYS, before any signal.
-_RESTARTS = (ERESTARTNOINTR, ERESTARTSYS)
 
 
 def _error_in(result: int) -> int:

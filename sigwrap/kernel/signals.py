@@ -117,11 +117,6 @@ class SignalInfo(NamedTuple):
     sender_uid: int
 
     @property
-    def is_by_kill(self) -> bool:
-        """Return whether kill(2) or the like sent it. No process can forge that for another."""
-        return self.code == SI_USER
-
-    @property
     def is_from_terminal(self) -> bool:
         return self.code == SI_KERNEL and self.number in _OF_TERMINALS
 
@@ -129,10 +124,6 @@ class SignalInfo(NamedTuple):
     def is_from_timer(self) -> bool:
         """Return whether it is from the caller's timer, which outlived the exec of sigwrap."""
         return self.code == SI_KERNEL and self.number in _OF_TIMERS
-
-    @property
-    def is_of_a_child(self) -> bool:
-        return self.number == signal.SIGCHLD and self.code > 0  # no process can send that code
 
     @property
     def is_our_own(self) -> bool:

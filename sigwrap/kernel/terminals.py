@@ -20,7 +20,7 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 
-from sigwrap.bare import deque, signal, suppress
+from sigwrap.bare import deque, signal
 from sigwrap.errors import KernelError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import duplicate, let_go
@@ -127,9 +127,7 @@ def _moved_up(fd: int) -> int:
 
 def waits_for_input(pid: int) -> bool:
     """Return whether any of its threads waits for a terminal's input."""
-    return any(
-        _has_terminal(tid, fd) for tid in procfs.threads(pid) for fd in _awaited_by(pid, tid)
-    )
+    return any(_terminal_at(tid, fd) for tid in procfs.threads(pid) for fd in _awaited_by(pid, tid))
 
 
 def reads_a_line(pid: int) -> bool:
@@ -138,7 +136,7 @@ def reads_a_line(pid: int) -> bool:
     A server that is about to end may still poll its input.
     """
     known = procfs.call_and_arguments(pid, pid)
-    return known is not None and known[0] in _READ and _has_terminal(pid, known[1][0])
+    return known is not None and known[0] in _READ and _terminal_at(pid, known[1][0]) != 0
 
 
 def opened_terminals(pid: int) -> frozenset[int]:
@@ -147,60 +145,49 @@ def opened_terminals(pid: int) -> frozenset[int]:
     Not the standard streams, and not the higher ones that shells and sigwrap hold.
     """
     ours = (_DEV_TTY, procfs.controlling_terminal(os.getpid()))
-    return frozenset(fd for fd in range(3, _LOWEST_HELD) if _character_device(pid, fd) in ours)
+    return frozenset(fd for fd in range(3, _LOWEST_HELD) if _terminal_at(pid, fd) in ours)
 
 
-def _has_terminal(tid: int, fd: int) -> bool:
-    return _character_device(tid, fd) not in (0, _NULL_DEVICE)
-
-
-def _character_device(tid: int, fd: int) -> int:
-    """Return the device number, or 0 if it is no character device."""
+def _terminal_at(tid: int, fd: int) -> int:
+    """Return the number of a device that may be a terminal; 0 for other files and /dev/null."""
     try:
         found = procfs.file_status(f"/proc/{tid}/fd/{fd}")
     except OSError:
         return 0
-    return found.st_rdev if stat.S_ISCHR(found.st_mode) else 0
+    is_device = stat.S_ISCHR(found.st_mode) and found.st_rdev != _NULL_DEVICE
+    return found.st_rdev if is_device else 0
 
 
 def _awaited_by(pid: int, tid: int) -> Iterator[int]:
     """Yield the descriptors from which the thread waits to read."""
     number, arguments = procfs.call_and_arguments(pid, tid) or (-1, ())
-    try:
-        if number in _READ:
-            yield arguments[0]
-        elif number in _POLL:
-            yield from _polled(tid, *arguments[:2])
-        elif number in _SELECT:
-            yield from _selected(tid, *arguments[:2])
-        elif number in _EPOLL:
-            yield from _watched(tid, arguments[0])
-    except (Unreadable, WouldBlock):
-        return
-
-
-def _polled(tid: int, address: int, count: int) -> Iterator[int]:
-    size = _POLLED.size * min(count, _MOST_DESCRIPTORS)
-    if size:
-        with Memory(tid) as memory:
-            for fd, events, _ in _POLLED.iter_unpack(memory.block(address, size)):
-                if fd >= 0 and events & _POLLIN:
-                    yield fd
-
-
-def _selected(tid: int, count: int, address: int) -> Iterator[int]:
-    count = min(count, _MOST_DESCRIPTORS)
-    if count and address:
-        with Memory(tid) as memory:
-            bits = int.from_bytes(memory.block(address, (count + 7) // 8), "little")
+    if number in _READ:
+        yield arguments[0]
+    elif number in _EPOLL:
+        for line in (procfs.contents(f"/proc/{tid}/fdinfo/{arguments[0]}") or b"").split(b"\n"):
+            words = line.split()  # tfd: 0 events: 1f ...
+            if words[:1] == [b"tfd:"] and len(words) > 3 and int(words[3], 16) & _POLLIN:
+                yield int(words[1])
+    elif number in _POLL:
+        address, count, *_ = arguments
+        data = _block(tid, address, _POLLED.size * min(count, _MOST_DESCRIPTORS))
+        yield from (fd for fd, events, _ in _POLLED.iter_unpack(data) if events & _POLLIN)
+    elif number in _SELECT:
+        count, address, *_ = arguments
+        count = min(count, _MOST_DESCRIPTORS)
+        bits = int.from_bytes(_block(tid, address, (count + 7) // 8), "little")
         yield from (fd for fd in range(count) if bits >> fd & 1)
 
 
-def _watched(tid: int, epoll_fd: int) -> Iterator[int]:
-    for line in (procfs.contents(f"/proc/{tid}/fdinfo/{epoll_fd}") or b"").split(b"\n"):
-        words = line.split()  # tfd: 0 events: 1f ...
-        if words[:1] == [b"tfd:"] and len(words) > 3 and int(words[3], 16) & _POLLIN:
-            yield int(words[1])
+def _block(tid: int, address: int, size: int) -> bytes:
+    """Return memory of a thread; nothing if there is none, or it cannot be read at once."""
+    if not address or not size:
+        return b""
+    try:
+        with Memory(tid) as memory:
+            return memory.block(address, size)
+    except (Unreadable, WouldBlock):
+        return b""
 
 
 class OwnLines:
@@ -300,7 +287,7 @@ class Line:
             ):
                 return
             line = self._text + (b"" if is_terminal else self._off_terminals) + b"\n"
-            line = _with_returns(self._fd, line)
+            line = with_returns(self._fd, line)
             if held is None:  # os.write would go on after the signal that bounds it
                 run_bounded(lambda: syscall("write", _SYS_WRITE, self._fd, line, len(line)))
             else:
@@ -321,20 +308,7 @@ def _is_screen(fd: int) -> bool:
     return not local & termios.ICANON
 
 
-def write_in_time(fd: int, line: bytes, within_s: float) -> None:
-    """Write on a descriptor of our own. The line is dropped if there is no room in time."""
-    held = same_as(fd)
-    if held is not None:
-        write_all(held, _with_returns(held, line), within_s=within_s)
-        return
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT)
-    with suppress(OSError):
-        if poll.poll(within_s * 1000):
-            os.write(fd, line)
-
-
-def _with_returns(fd: int, line: bytes) -> bytes:
+def with_returns(fd: int, line: bytes) -> bytes:
     """Add the carriage returns that a terminal in raw mode does not add."""
     try:
         output = termios.tcgetattr(fd)[1]

@@ -1,7 +1,8 @@
 """The event log: one append-only, hash-chained log per session, and no other state.
 
-writer       the one writer: record first, index when there is time
-journal      the text file that an event is appended to
+writer       the one writer: record in the journal first, index when there is time
+database     the database that the writer fills, which no other process can open
+journal      how a journal is read, and the log that agents' hooks append to in turn
 codec        how an event becomes a row and back, how large it may be, and the hash chain
 schema       the database's SQL: one append-only table, and views
 folder       a folder of the store, held open; the store's path and the files' names

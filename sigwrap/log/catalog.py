@@ -17,7 +17,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -26,6 +26,7 @@ from sigwrap.errors import SessionError, StoreError
 from sigwrap.events import HOOK_KIND, HOOK_LOG, LEFT_TO_ANOTHER, number, text, texts
 from sigwrap.kernel.limits import way_to_room
 from sigwrap.log.codec import Row
+from sigwrap.log.database import PrivateDatabase
 from sigwrap.log.folder import (
     CHECKPOINTS_FOLDER,
     DATABASE_SUFFIX,
@@ -45,7 +46,6 @@ from sigwrap.log.reader import (
     opened,
     refuse_foreign_rows,
 )
-from sigwrap.log.writer import INDEX_BATCH, PrivateDatabase
 from sigwrap.text import nearest_word, printable, shell_words, shortened
 
 _UNFINISHED = r"\.new-[0-9a-f]{12}"
@@ -60,6 +60,7 @@ _COMPARED = 400  # each is compared letter by letter
 _COMMAND_CHARACTERS_SHOWN = 40
 _POLICY_SUFFIXES = (".yaml", ".yml")
 _STARTS_WITHIN_S = 5.0  # from the file of its journal to its first event
+_MERGED_AT_ONCE = 256
 _VERIFY = "one of the two was changed: run sigwrap verify"
 
 
@@ -74,32 +75,21 @@ class StoredFile(NamedTuple):
 
 def stored_files(store: str) -> list[StoredFile]:
     """Return the files of all sessions; a directory that can't be read has none."""
-    return [each for folder in _PATTERNS for each in _files_in(store, folder)]
-
-
-def _files_in(store: str, folder: str) -> Iterator[StoredFile]:
-    try:
-        entries = os.scandir(os.path.join(store, folder))
-    except OSError:
-        return
-    with entries:
-        for entry in entries:
-            named = _PATTERNS[folder].fullmatch(entry.name)
-            if named is None:
-                continue
-            try:
-                found = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue  # it was removed meanwhile
-            is_plain = stat.S_ISREG(found.st_mode)
-            yield StoredFile(
-                folder,
-                entry.name,
-                named[1],
-                is_plain and found.st_uid == os.geteuid(),
-                found.st_size if is_plain else 0,
-                found.st_mtime,
-            )
+    found = []
+    for folder, pattern in _PATTERNS.items():
+        try:
+            names = os.listdir(os.path.join(store, folder))
+        except OSError:
+            continue
+        for name in names:
+            if named := pattern.fullmatch(name):
+                with suppress(OSError):  # it was removed meanwhile
+                    status = os.lstat(os.path.join(store, folder, name))
+                    is_plain = stat.S_ISREG(status.st_mode)
+                    is_ours = is_plain and status.st_uid == os.geteuid()
+                    size = status.st_size if is_plain else 0
+                    found.append(StoredFile(folder, name, named[1], is_ours, size, status.st_mtime))
+    return found
 
 
 def is_unfinished(name: str) -> bool:
@@ -137,7 +127,6 @@ class SessionFile:
 
     @property
     def size(self) -> int:
-        """Return the size of all its files in bytes."""
         return sum(each.size for each in self.files)
 
     @property
@@ -156,13 +145,11 @@ class SessionFile:
 
 def list_sessions(store: str) -> list[SessionFile]:
     """Return all sessions, oldest first."""
-    files: dict[str, list[StoredFile]] = {}
-    for each in stored_files(store):
-        files.setdefault(each.session_id, []).append(each)
-    sessions = [
-        replace(inspected(session_id, store), files=tuple(files.get(session_id, ())))
-        for session_id in session_ids(store)
-    ]
+    files: dict[str, list[StoredFile]] = {each: [] for each in session_ids(store)}
+    for file in stored_files(store):
+        if file.session_id in files:
+            files[file.session_id].append(file)
+    sessions = [replace(inspected(each, store), files=tuple(files[each])) for each in files]
     return sorted(sessions, key=lambda file: (file.started_ns, file.id))
 
 
@@ -327,19 +314,20 @@ def recover(store: str, session_id: str, files: Iterable[StoredFile]) -> int:
     """
     database, journal_name = session_id + DATABASE_SUFFIX, session_id + JOURNAL_SUFFIX
     with _held(store, SESSIONS_FOLDER) as folder, _without_writer(folder, session_id) as journal_fd:
-        if journal_fd is None:
-            if folder.status(journal_name) is not None:
-                raise StoreError(
-                    f"the journal of {_path(folder, database)} is a link or a file of another user",
-                    "check it and remove it by hand",
-                )
-            events = _event_count(_path(folder, database))
-        else:
-            path = _path(folder, journal_name)
-            with closing(JournalFile(path, open(os.dup(journal_fd), "rb"))) as journal:
+        path = folder.path_of(database)
+        if journal_fd is not None:
+            with open(journal_fd, "rb", closefd=False) as file:
+                journal = JournalFile(folder.path_of(journal_name), file)
                 events = _merge(folder, database, journal)
             os.fsync(folder.fd)
             folder.remove(journal_name)
+        elif folder.status(journal_name) is None:
+            events = _event_count(path)
+        else:
+            raise StoreError(
+                f"the journal of {path} is a link or a file of another user",
+                "check it and remove it by hand",
+            )
         for each in files:
             if each.is_ours and each.folder == SESSIONS_FOLDER and is_unfinished(each.name):
                 folder.remove(each.name)
@@ -353,7 +341,7 @@ def _event_count(path: str) -> int:
 
 
 def _merge(folder: HeldFolder, name: str, journal: JournalFile) -> int:
-    path = _path(folder, name)
+    path = folder.path_of(name)
     if journal.is_empty:
         return _event_count(path)
     before = last_row(path)  # None: the journal has everything
@@ -380,7 +368,7 @@ def _merge(folder: HeldFolder, name: str, journal: JournalFile) -> int:
 def _insert(merged: PrivateDatabase, journal: JournalFile, before: Row | None, path: str) -> int:
     count, is_continued = 0, before is None
     rows = journal.rows()
-    while batch := list(islice(rows, INDEX_BATCH)):
+    while batch := list(islice(rows, _MERGED_AT_ONCE)):
         for row in batch:
             is_continued = is_continued or row == before
             count += 1
@@ -450,13 +438,9 @@ def _remove(folder: HeldFolder, file: StoredFile) -> int:
     except FileNotFoundError:
         return 0
     except OSError as error:
-        path = _path(folder, file.name)
+        path = folder.path_of(file.name)
         raise StoreError(f"can't remove {path}: {error.strerror}") from error
     return file.size
-
-
-def _path(folder: HeldFolder, name: str) -> str:
-    return os.path.join(folder.path, name)
 
 
 @contextmanager

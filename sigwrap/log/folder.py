@@ -27,15 +27,6 @@ ATTEMPTS = 8  # another process can win a race now and then
 _LOST_RACE = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 
 
-def make_private(path: str) -> None:
-    """Make the directory and its missing parents with mode 0700, whatever the umask."""
-    umask = os.umask(0o077)
-    try:
-        os.makedirs(path, exist_ok=True)
-    finally:
-        os.umask(umask)
-
-
 class Interfered(OSError):
     """Another process changed the session's files."""
 
@@ -63,6 +54,9 @@ class HeldFolder:
 
     def close(self) -> None:
         os.close(self.fd)
+
+    def path_of(self, name: str) -> str:
+        return os.path.join(self.path, name)
 
     def status(self, name: str) -> os.stat_result | None:
         """Return the status of the file with this name, or None.
@@ -158,11 +152,15 @@ class Folder(HeldFolder):
 
     @classmethod
     def make(cls, path: str) -> Folder:
-        """Hold the directory; make it and its parent with mode 0700 if they are missing."""
-        for folder in (os.path.dirname(path), path):
-            if not os.path.isdir(folder):
-                make_private(folder)
-                os.chmod(folder, 0o700)
+        """Hold the directory; make it and its parents with mode 0700 if they are missing."""
+        umask = os.umask(0o077)
+        try:
+            for folder in (os.path.dirname(path), path):
+                if not os.path.isdir(folder):
+                    os.makedirs(folder, exist_ok=True)
+                    os.chmod(folder, 0o700)
+        finally:
+            os.umask(umask)
         fd = os.open(path, _FOLDER_FLAGS)
         try:
             return cls(path, fd)

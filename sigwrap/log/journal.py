@@ -1,4 +1,5 @@
-"""The journal: an append-only text file, one line per event, with all events of a running session.
+"""Read a journal: an append-only text file, one line per event, with all events of a running
+session; and append to one that has no writer of its own.
 
 After one write(2), an event survives SIGKILL of sigwrap; a committed INSERT would cost twenty times
 as much. An exclusive flock on the file tells readers that the session's writer is running: the
@@ -13,13 +14,12 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from sigwrap.bare import IO
 from sigwrap.errors import StoreError
 from sigwrap.events import Payload
 from sigwrap.kernel.descriptors import open_plain_file
-from sigwrap.kernel.file_state import sets_times_at_once
 from sigwrap.kernel.limits import way_to_room
 from sigwrap.log.codec import (
     MAX_PAYLOAD_CHARACTERS,
@@ -35,114 +35,10 @@ from sigwrap.log.codec import (
 )
 from sigwrap.log.folder import ATTEMPTS, DATABASE_SUFFIX, JOURNAL_SUFFIX, Folder, sessions_folder
 
-_NO_ROOM = "free disk space, or choose another directory with --store"
 _LOCK_WITHIN_S, _LOCK_PAUSE_S = 0.1, 0.005
-_CLOCK_TOLERANCE_NS = 20_000_000
-
 _LONGEST_LINE = MAX_PAYLOAD_CHARACTERS + (1 << 10)
 _TAIL_BYTES = 1 << 16
 _TAILS_BYTES = (_TAIL_BYTES, 1 << 20, 2 * _LONGEST_LINE)
-
-
-class Journal:
-    def __init__(self, path: str, fd: int, *, durable: bool) -> None:
-        self.path = path
-        self.size = 0
-        self._written_ns = time.time_ns()
-        self._compares_times = sets_times_at_once(fd)
-        self.fd = fd
-        self._durable = durable
-        self.is_torn = False
-
-    @classmethod
-    def create(cls, folder: Folder, name: str, *, durable: bool) -> Journal:
-        fd = folder.create(name, os.O_APPEND)
-        try:
-            lock(fd)
-        except BaseException:
-            os.close(fd)
-            folder.remove(name)
-            raise
-        return cls(os.path.join(folder.path, name), fd, durable=durable)
-
-    @classmethod
-    def write_again(
-        cls, folder: Folder, name: str, pieces: Callable[[], Iterable[bytes]], *, durable: bool
-    ) -> Journal:
-        """Write a journal in the place of what has its name; raise OSError or StoreError."""
-        written: list[Journal] = []
-
-        def write(fd: int) -> None:
-            lock(fd)
-            journal = cls(os.path.join(folder.path, name), fd, durable=False)
-            for piece in pieces():
-                journal.append(piece)
-            if durable:
-                os.fdatasync(fd)
-            written.append(journal)
-
-        folder.put_new(name, write, os.O_APPEND)
-        journal = written[-1]
-        journal._written_ns = time.time_ns()
-        journal._durable = durable
-        return journal
-
-    def append(self, line: bytes) -> None:
-        """Record the line; after a StoreError, the file has no part of it."""
-        if self.is_torn:
-            self._cut_torn_line()
-        try:
-            written = os.write(self.fd, line)
-            if self._durable and written == len(line):
-                os.fdatasync(self.fd)
-        except OSError as error:
-            raise self.failed(os.strerror(error.errno or 0)) from error
-        if written != len(line):
-            raise self.failed()
-        self.size += written
-        self._written_ns = time.time_ns()
-
-    def failed(self, reason: str = "only part of an event was written") -> StoreError:
-        """Take back what a failed write left, and return the error to raise."""
-        self.is_torn = True
-        try:
-            self._cut_torn_line()
-        except StoreError:
-            pass  # The next append tries again, and fails if it can't.
-        return StoreError(f"can't write the event log {self.path}: {reason}", way_to_room(_NO_ROOM))
-
-    def was_appended(self, size: int, written_ns: int) -> None:
-        """Count whole lines that other code of this process wrote."""
-        self.size += size
-        self._written_ns = written_ns
-
-    def objection(self, folder: Folder, name: str) -> str:
-        """Return what another program did to the file, or an empty text."""
-        held, found = os.fstat(self.fd), folder.status(name)
-        if found is None:
-            return "the journal was removed"
-        if not os.path.samestat(found, held):
-            return "the journal was replaced"
-        if held.st_size != self.size and not self.is_torn:
-            return "the journal was written to"
-        # No process can set this time.
-        if self._compares_times and held.st_ctime_ns > self._written_ns + _CLOCK_TOLERANCE_NS:
-            return "the journal was changed"
-        return ""
-
-    def close(self) -> None:
-        os.close(self.fd)
-
-    def _cut_torn_line(self) -> None:
-        try:
-            os.ftruncate(self.fd, self.size)
-            self._written_ns = time.time_ns()
-        except OSError as error:
-            raise StoreError(
-                f"can't repair the event log {self.path}: {error.strerror}",
-                "choose another directory with --store",
-            ) from error
-        self.is_torn = False
 
 
 class JournalFile:

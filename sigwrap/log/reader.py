@@ -22,10 +22,10 @@ from functools import partial
 from urllib.parse import quote
 
 from sigwrap.errors import StoreError
-from sigwrap.events import HOOK_KIND, Event
+from sigwrap.events import Event
 from sigwrap.kernel.descriptors import open_plain_file
 from sigwrap.log.codec import MAX_PAYLOAD_CHARACTERS, Row, decode_row
-from sigwrap.log.folder import SESSIONS_FOLDER, journal_path
+from sigwrap.log.folder import journal_path
 from sigwrap.log.journal import JournalFile, writer_lives
 from sigwrap.log.schema import APPLICATION_ID, EVENTS_TABLE, SCHEMA_VERSION
 
@@ -34,9 +34,7 @@ _FREEZES = ("tree_frozen", "tree_thawed")
 PATIENCE_S = 10.0
 _STEPS_BETWEEN_CHECKS = 10_000
 _MAGIC = b"SQLite format 3\0"
-_ROWS_AT_ONCE = 2_000
-_BYTES_AT_ONCE = 4 << 20  # a row of recorded input or output is a thousand times another's size
-_ROWS_PER_FETCH = 32
+_ROWS_AT_ONCE = 32  # a row of recorded input or output is a thousand times another's size
 _SELECT = "SELECT seq, time_ns, type, pid, payload, hash FROM events"
 
 
@@ -55,7 +53,6 @@ class Session:
 
     @property
     def size(self) -> int:
-        """Return the size of all its files in bytes."""
         total = 0
         for path in self.files:
             try:
@@ -63,15 +60,6 @@ class Session:
             except OSError:
                 pass  # there is no such file, or no longer
         return total
-
-    @property
-    def is_a_copy(self) -> bool:
-        """Return whether the log is a copy, such as a checkpoint.
-
-        A copy is not in a store's folder of sessions, and has no journal.
-        """
-        folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
-        return folder != SESSIONS_FOLDER and not os.path.exists(journal_path(self.path))
 
     def events(self, after_seq: int = 0) -> Iterator[Event]:
         try:
@@ -152,15 +140,6 @@ class Session:
         )
 
     @property
-    def is_of_hooks(self) -> bool:
-        """Return whether this is the log of an agent's hooks, which has no writer of its own."""
-        try:
-            first = self.first()
-        except StoreError:
-            return False
-        return first is not None and first.payload.get("kind") == HOOK_KIND
-
-    @property
     def is_stopped(self) -> bool:
         """Return whether all of it is stopped, by its latest events; a stopped session has few."""
         with self._journal() as journal:
@@ -236,16 +215,9 @@ class Database:
         return next(iter(self._fetch(f"{_SELECT} ORDER BY seq DESC LIMIT 1")), None)
 
     def _fetch(self, query: str, *values: int) -> list[Row]:
-        rows: list[Row] = []
-        size = 0
         try:
-            with _limited(self._connection), closing(self._connection.execute(query, values)) as at:
-                while size < _BYTES_AT_ONCE and (some := at.fetchmany(_ROWS_PER_FETCH)):
-                    rows += map(Row._make, some)
-                    size += sum(len(row.payload) for row in rows[-len(some) :])
-            return rows
-        except TypeError as error:
-            raise StoreError(f"can't read {self._path}: a payload is not text") from error
+            with _limited(self._connection):
+                return [*map(Row._make, self._connection.execute(query, values))]
         except sqlite3.Error as error:
             is_first = self._connection.text_factory is str
             if not (isinstance(error, sqlite3.OperationalError) and is_first):

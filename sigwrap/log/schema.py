@@ -16,8 +16,17 @@ and call shell_words(), which `sigwrap query` defines and a file spells out in S
 from __future__ import annotations
 
 from sigwrap.bare import NamedTuple
-from sigwrap.events import CONNECTION_TYPES, DENIED_TYPES, EXEC_TYPES, SIGNAL_TYPES
-from sigwrap.outcomes import ALLOWED, ANSWER_OF, APPROVED, AUDITED, OUTCOME_OF
+from sigwrap.events import (
+    ALLOWED,
+    ANSWER_OF,
+    APPROVED,
+    AUDITED,
+    CONNECTION_TYPES,
+    DENIED_TYPES,
+    EXEC_TYPES,
+    OUTCOME_OF,
+    SIGNAL_TYPES,
+)
 
 APPLICATION_ID = 0x53675772  # "SgWr"; `file` and other tools can tell the format by it
 SCHEMA_VERSION = 1
@@ -50,7 +59,6 @@ TEXT, INTEGER, REAL = "TEXT", "INTEGER", "REAL"
 class Column(NamedTuple):
     name: str
     type: str
-    meaning: str
     sql: str
 
 
@@ -58,7 +66,6 @@ class View(NamedTuple):
     """`types`: the only events that the view needs; empty for all."""
 
     name: str
-    meaning: str
     columns: tuple[Column, ...]
     source: str
     types: frozenset[str] = frozenset()
@@ -72,28 +79,21 @@ def _selected(column: Column) -> str:
     return column.name if column.sql == column.name else f'{column.sql} AS "{column.name}"'
 
 
-def _field(kind: str, name: str, meaning: str, key: str = "", source: str = "fields") -> Column:
-    return Column(name, kind, meaning, f"json_extract({source}, '$.{key or name}')")
+def _plain(kind: str, *names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, kind, name) for name in names)
 
 
-def _text(name: str, meaning: str, key: str = "") -> Column:
-    return _field(TEXT, name, meaning, key)
+def _fields(kind: str, *names: str, source: str = "fields") -> tuple[Column, ...]:
+    """Return a column for each of these members of the payload."""
+    return tuple(_field(kind, name, name, source) for name in names)
 
 
-def _integer(name: str, meaning: str, key: str = "") -> Column:
-    return _field(INTEGER, name, meaning, key)
+def _field(kind: str, name: str, key: str, source: str = "fields") -> Column:
+    return Column(name, kind, f"json_extract({source}, '$.{key}')")
 
 
-def _json(name: str, meaning: str) -> Column:
-    return _field(TEXT, name, meaning, source="payload")
-
-
-def _plain(kind: str, name: str, meaning: str) -> Column:
-    return Column(name, kind, meaning, name)
-
-
-def _command(name: str, meaning: str, key: str) -> Column:
-    return Column(name, TEXT, meaning, f"shell_words(json_extract(payload, '$.{key}'))")
+def _command(name: str, key: str) -> Column:
+    return Column(name, TEXT, f"shell_words(json_extract(payload, '$.{key}'))")
 
 
 def _words(names: frozenset[str] | tuple[str, ...]) -> str:
@@ -114,31 +114,23 @@ def _time(time_ns: str) -> str:
 _COMMAND_SQL = "shell_words(json_extract(payload, '$.argv'))"
 _IS_SIGNAL = f"type IN ({_words(SIGNAL_TYPES)})"
 
-_SESSION = _plain(TEXT, "session", "session id")
-_EVENT = (
-    _SESSION,
-    _plain(INTEGER, "seq", "number of the event"),
-    _plain(TEXT, "time", "when it happened"),
-    _plain(INTEGER, "time_ns", "the same, ns since 1970"),
-)
-_TYPE = _plain(TEXT, "type", "see [events](events.md)")
-_PID = _plain(INTEGER, "pid", "pid of the process")
-_COMMAND = _command("command", "command line, quoted for a shell", "argv")
-_OUTCOME = _plain(TEXT, "outcome", "denied, redirected, absorbed, approved, audited or allowed")
-_COUNT = _plain(INTEGER, "count", "repetitions within a second are one event")
-_WHO = _text("who", "name of the process", "comm")
-_RULE = _text("rule", "name of the rule that decided", "rule_name")
-_REASON = _text("reason", "why, such as the rule's file and line")
-_MESSAGE = _text("message", "the rule's message")
-_DECISION = _text("decision", "the decision in the rule")
-_DECIDED = (_OUTCOME, _COUNT, _RULE, _MESSAGE, _DECISION)
-_EVALUATION = _integer("evaluation_us", "time to decide, µs")
-_JUDGED = (_text("syscall", "system call"), _EVALUATION)
+_SESSION = _plain(TEXT, "session")
+_EVENT = (*_SESSION, *_plain(INTEGER, "seq"), *_plain(TEXT, "time"), *_plain(INTEGER, "time_ns"))
+_TYPE = _plain(TEXT, "type")
+_PID = _plain(INTEGER, "pid")
+_COMMAND = _command("command", "argv")
+_OUTCOME = _plain(TEXT, "outcome")
+_COUNT = _plain(INTEGER, "count")
+_WHO = _field(TEXT, "who", "comm")
+_RULE = _field(TEXT, "rule", "rule_name")
+_DECIDED = (*_OUTCOME, *_COUNT, _RULE, *_fields(TEXT, "message", "decision"))
+_EVALUATION = _fields(INTEGER, "evaluation_us")
+_JUDGED = (*_fields(TEXT, "syscall"), *_EVALUATION)
 
 
-def _view_of(types: frozenset[str], name: str, meaning: str, *columns: Column) -> View:
+def _view_of(types: frozenset[str], name: str, *columns: Column) -> View:
     source = f"log WHERE counted AND type IN ({_words(types)})"
-    return View(name, meaning, (*_EVENT, *columns), source, types)
+    return View(name, (*_EVENT, *columns), source, types)
 
 
 _FIELDS_SQL = (
@@ -148,171 +140,133 @@ _FIELDS_SQL = (
 )
 _SESSIONS = View(
     "sessions",
-    "One row per session.",
     (
-        _SESSION,
-        _text("name", "`--name`"),
-        _command("command", "command line, quoted for a shell", "command"),
-        _plain(TEXT, "state", "ended, running, did not end cleanly, a checkpoint, or hooks"),
-        _field(INTEGER, "exit_status", "exit status of sigwrap", source="end_fields"),
-        _field(TEXT, "reason", "why it ended", source="end_fields"),
-        Column("started", TEXT, "time of the first event", _time("first_ns")),
-        Column("started_ns", INTEGER, "`started` in ns since 1970", "first_ns"),
-        Column("last_event", TEXT, "time of the last event", _time("last_ns")),
-        Column("last_event_ns", INTEGER, "the same, ns since 1970", "last_ns"),
-        Column("duration_s", REAL, "seconds between them", "(last_ns - first_ns) / 1e9"),
-        _plain(INTEGER, "events", "number of events"),
-        _text("user", "name of the user"),
-        _integer("uid", "id of the user"),
-        _text("host", "host name"),
-        _text("cwd", "working directory"),
-        _text("policy", "policy"),
-        _text("policy_digest", "digest of its text and variables"),
-        _text("profile", "`--profile`"),
-        _json("missing", "what sigwrap could not enforce, as JSON"),
-        _text("inside", "session that it joined"),
-        _text("sigwrap", "version of sigwrap"),
-        _text("kernel", "version of Linux"),
-        _text("machine", "architecture"),
-        _plain(TEXT, "head", "hash of the last event"),
+        *_SESSION,
+        *_fields(TEXT, "name"),
+        _command("command", "command"),
+        *_plain(TEXT, "state"),
+        *_fields(INTEGER, "exit_status", source="end_fields"),
+        *_fields(TEXT, "reason", source="end_fields"),
+        Column("started", TEXT, _time("first_ns")),
+        Column("started_ns", INTEGER, "first_ns"),
+        Column("last_event", TEXT, _time("last_ns")),
+        Column("last_event_ns", INTEGER, "last_ns"),
+        Column("duration_s", REAL, "(last_ns - first_ns) / 1e9"),
+        *_plain(INTEGER, "events"),
+        *_fields(TEXT, "user"),
+        *_fields(INTEGER, "uid"),
+        *_fields(TEXT, "host", "cwd", "policy", "policy_digest", "profile"),
+        *_fields(TEXT, "missing", source="payload"),
+        *_fields(TEXT, "inside", "sigwrap", "kernel", "machine"),
+        *_plain(TEXT, "head"),
     ),
     f"(SELECT *, {_FIELDS_SQL}, CASE state WHEN 'ended' THEN last END AS end_fields FROM log_ends)",
 )
 _EXECS = _view_of(
     EXEC_TYPES,
     "execs",
-    "One row per exec. Retries along `PATH` are one.",
-    _PID,
-    _integer("ppid", "parent"),
-    _integer("depth", "depth in the process tree"),
+    *_PID,
+    *_fields(INTEGER, "ppid", "depth"),
     _COMMAND,
-    _OUTCOME,
+    *_OUTCOME,
     _RULE,
-    _REASON,
-    _MESSAGE,
-    _DECISION,
-    _text("path", "file"),
-    _json("argv", "arguments as JSON"),
-    _text("cwd", "working directory"),
-    _text("comm", "process name before the exec"),
-    _command("replacement", "command that ran instead", "replacement_argv"),
-    _text("shadows", "system command of the same name"),
-    _text("approval_id", "id of the approved request"),
+    *_fields(TEXT, "reason", "message", "decision", "path"),
+    *_fields(TEXT, "argv", source="payload"),
+    *_fields(TEXT, "cwd", "comm"),
+    _command("replacement", "replacement_argv"),
+    *_fields(TEXT, "shadows", "approval_id"),
     *_JUDGED,
 )
 _SIGNALS = _view_of(
     SIGNAL_TYPES,
     "signals",
-    "One row per signal. Count with `sum(count)`.",
-    _text("signal_name", "such as SIGTERM"),
-    _integer("signal", "number of `signal_name`"),
-    _integer("source_pid", "sender"),
-    _text("source", "name of the sender", "source_cmd"),
-    _integer("target_pid", "target, as passed to kill(2)"),
-    _text("target", "name of the target", "target_cmd"),
-    _text("target_type", "self, child, session, system, …"),
+    *_fields(TEXT, "signal_name"),
+    *_fields(INTEGER, "signal", "source_pid"),
+    _field(TEXT, "source", "source_cmd"),
+    *_fields(INTEGER, "target_pid"),
+    _field(TEXT, "target", "target_cmd"),
+    *_fields(TEXT, "target_type"),
     *_DECIDED,
-    _integer("original_signal", "the signal that the process sent"),
+    *_fields(INTEGER, "original_signal"),
     *_JUDGED,
 )
 _CONNECTIONS = _view_of(
     CONNECTION_TYPES,
     "connections",
-    "One row per connection, datagram or listener. Count with `sum(count)`.",
-    _PID,
+    *_PID,
     _WHO,
-    _text("direction", "connect or bind"),
-    _text("protocol", "tcp, udp, unix or other"),
-    _text("destination", "host or address with port, or `unix:` and a socket"),
-    _text("address", "address"),
-    _integer("port", "port"),
+    *_fields(TEXT, "direction", "protocol", "destination", "address"),
+    *_fields(INTEGER, "port"),
     *_DECIDED,
     *_JUDGED,
 )
 _APPROVALS = _view_of(
     frozenset(ANSWER_OF),
     "approvals",
-    "One row per answer to an approval request. Answers from memory are not listed.",
-    _PID,
-    Column("answer", TEXT, "approved, denied or expired", _case("type", ANSWER_OF)),
-    _text("what", "command line, signal and target, or destination"),
+    *_PID,
+    Column("answer", TEXT, _case("type", ANSWER_OF)),
+    *_fields(TEXT, "what"),
     _RULE,
-    _text("by", "approver"),
+    *_fields(TEXT, "by"),
     Column(  # version 1 of these events called it `request_id`
         "approval_id",
         TEXT,
-        "id of the request",
         "coalesce(json_extract(fields, '$.approval_id'), json_extract(fields, '$.request_id'))",
     ),
-    _integer("waited_ms", "time until the answer, ms"),
+    *_fields(INTEGER, "waited_ms"),
 )
 _OUTSIDE = _view_of(
     frozenset({"work_handed_outside"}),
     "outside",
-    "One row per connection to a server outside this session, whose work is not judged.",
-    _PID,
+    *_PID,
     _WHO,
-    _text("socket", "socket of the server"),
-    _integer("peer_pid", "pid of the server"),
-    _text("peer", "name of the server", "peer_cmd"),
-    _command("command", "command line of the server", "peer_argv"),
-    _COUNT,
+    *_fields(TEXT, "socket"),
+    *_fields(INTEGER, "peer_pid"),
+    _field(TEXT, "peer", "peer_cmd"),
+    _command("command", "peer_argv"),
+    *_COUNT,
 )
 _FILES = _view_of(
     frozenset({"file_audited"}),
     "files",
-    "One row per change of a file that a rule audits. Count with `sum(count)`.",
-    _PID,
+    *_PID,
     _WHO,
-    _text("operation", "write, create, delete, rename, or unseen"),
-    _text("path", "file"),
-    _text("to", "new name of a rename or link"),
-    _COUNT,
+    *_fields(TEXT, "operation", "path", "to"),
+    *_COUNT,
     _RULE,
-    _REASON,
+    *_fields(TEXT, "reason"),
     *_JUDGED,
 )
 _TOOL_CALLS = _view_of(
     frozenset({"tool_call_judged"}),
     "tool_calls",
-    "One row per tool call that an agent's hook judged.",
-    _text("agent", "such as claude-code"),
-    _text("conversation", "the agent's id of it"),
-    _text("call_id", "the agent's id of the call"),
-    _text("tool", "the agent's name of the tool"),
-    _text("what", "shell line, file or address"),
-    _text("answer", "no opinion, ask or deny"),
+    *_fields(TEXT, "agent", "conversation", "call_id", "tool", "what", "answer"),
     _RULE,
-    _REASON,
-    _text("cwd", "directory of the call"),
-    _EVALUATION,
+    *_fields(TEXT, "reason", "cwd"),
+    *_EVALUATION,
 )
 _DENIALS = _view_of(
     DENIED_TYPES,
     "denials",
-    "One row per denied exec, signal or connection. Count with `sum(count)`.",
-    Column("kind", TEXT, "exec, signal or connection", "substr(type, 1, instr(type, '_') - 1)"),
-    _PID,
+    Column("kind", TEXT, "substr(type, 1, instr(type, '_') - 1)"),
+    *_PID,
     Column(
         "who",
         TEXT,
-        "name of the process",
         f"json_extract(fields, CASE WHEN {_IS_SIGNAL} THEN '$.source_cmd' ELSE '$.comm' END)",
     ),
     Column(
         "what",
         TEXT,
-        "command line, signal and target, or destination",
         f"CASE WHEN {_IS_SIGNAL} THEN printf('%s to %s (%s)', "
         "json_extract(fields, '$.signal_name'), json_extract(fields, '$.target_cmd'), "
         "json_extract(fields, '$.target_pid')) "
         "ELSE coalesce(json_extract(fields, '$.destination'), "
         f"nullif({_COMMAND_SQL}, ''), json_extract(fields, '$.path')) END",
     ),
-    _COUNT,
+    *_COUNT,
     _RULE,
-    _REASON,
-    _MESSAGE,
+    *_fields(TEXT, "reason", "message"),
 )
 
 
@@ -342,53 +296,43 @@ AS ended_ns, max(sum(executed) - sum(failed), 0) AS execs, coalesce(sum(denied),
 FROM ({_PROCESS_EVENTS}) GROUP BY session, pid, life"""
 _PROCESSES = View(
     "processes",
-    "One row per process that ran a program or ended.",
     (
-        _SESSION,
-        _plain(INTEGER, "pid", "may be reused"),
-        Column("ppid", INTEGER, "parent", "CAST(ppid AS INTEGER)"),
-        Column("depth", INTEGER, "depth in the process tree", "CAST(depth AS INTEGER)"),
+        *_SESSION,
+        *_PID,
+        Column("ppid", INTEGER, "CAST(ppid AS INTEGER)"),
+        Column("depth", INTEGER, "CAST(depth AS INTEGER)"),
         Column(
             "command",
             TEXT,
-            "last command line, if any",
             "shell_words(json_extract(payload, CASE WHEN json_extract(payload, "
             "'$.replacement_argv') IS NULL THEN '$.argv' ELSE '$.replacement_argv' END))",
         ),
-        _plain(TEXT, "comm", "last process name"),
+        *_plain(TEXT, "comm"),
         Column(
             "path",
             TEXT,
-            "last program file",
             "coalesce(json_extract(fields, '$.replacement'), json_extract(fields, '$.path'))",
         ),
-        _plain(INTEGER, "execs", "execs that were allowed"),
-        _plain(INTEGER, "denied", "denied execs; retries along `PATH` count once"),
-        _field(INTEGER, "exit_code", "exit status", source="exit"),
-        _field(TEXT, "signal_name", "signal that killed it", source="exit"),
-        _field(INTEGER, "signal", "number of `signal_name`", source="exit"),
-        Column("started", TEXT, "first event", _time("started_ns")),
-        _plain(INTEGER, "started_ns", "`started` in ns since 1970"),
-        Column("ended", TEXT, "end, if seen", _time("ended_ns")),
-        _plain(INTEGER, "ended_ns", "`ended` in ns since 1970"),
+        *_plain(INTEGER, "execs", "denied"),
+        *_fields(INTEGER, "exit_code", source="exit"),
+        *_fields(TEXT, "signal_name", source="exit"),
+        *_fields(INTEGER, "signal", source="exit"),
+        Column("started", TEXT, _time("started_ns")),
+        *_plain(INTEGER, "started_ns"),
+        Column("ended", TEXT, _time("ended_ns")),
+        *_plain(INTEGER, "ended_ns"),
     ),
     f"(SELECT *, {_FIELDS_SQL} FROM ({_LIVES}))",
     _PROCESS_TYPES,
 )
 _EVENTS = View(
     "events",
-    "One row per event of any type.",
     (
         *_EVENT,
-        _TYPE,
-        _PID,
-        Column(
-            "payload",
-            TEXT,
-            "all other fields as JSON, for `json_extract(payload, '$.reason')`",
-            "json_remove(payload, '$.v')",
-        ),
-        _plain(TEXT, "hash", "hash of the chain"),
+        *_TYPE,
+        *_PID,
+        Column("payload", TEXT, "json_remove(payload, '$.v')"),
+        *_plain(TEXT, "hash"),
     ),
     "log",
 )
@@ -396,47 +340,34 @@ _EVENTS = View(
 VIEWS = {
     view.name: view
     for view in (
-        _SESSIONS,
-        _EXECS,
-        _SIGNALS,
-        _CONNECTIONS,
-        _APPROVALS,
-        _OUTSIDE,
-        _FILES,
-        _TOOL_CALLS,
-        _DENIALS,
-        _PROCESSES,
-        _EVENTS,
+        *(_SESSIONS, _EXECS, _SIGNALS, _CONNECTIONS, _APPROVALS, _OUTSIDE),
+        *(_FILES, _TOOL_CALLS, _DENIALS, _PROCESSES, _EVENTS),
     )
 }
 
 # The columns of `sigwrap export --format csv`.
 EXPORTED = View(
     "exported",
-    "One row per event, with the fields that many types have.",
     (
         *_EVENT,
-        _TYPE,
-        _PID,
-        _integer("ppid", "parent"),
+        *_TYPE,
+        *_PID,
+        *_fields(INTEGER, "ppid"),
         _COMMAND,
-        _text("path", "file"),
-        _text("signal_name", "such as SIGTERM"),
-        _text("source", "sender", "source_cmd"),
-        _text("target", "name of the target", "target_cmd"),
-        _integer("target_pid", "target, as passed to kill(2)"),
-        _OUTCOME,
-        _COUNT,
+        *_fields(TEXT, "path", "signal_name"),
+        _field(TEXT, "source", "source_cmd"),
+        _field(TEXT, "target", "target_cmd"),
+        *_fields(INTEGER, "target_pid"),
+        *_OUTCOME,
+        *_COUNT,
         _RULE,
-        _REASON,
-        _MESSAGE,
-        _integer("exit_code", "exit status of a process"),
-        _integer("exit_status", "exit status of the session"),
+        *_fields(TEXT, "reason", "message"),
+        *_fields(INTEGER, "exit_code", "exit_status"),
     ),
     "log",
 )
 
-# As in outcomes.py.
+# As in events.py.
 _ALLOWED = f"type IN ({_words(tuple(k for k, v in OUTCOME_OF.items() if v == ALLOWED))})"
 _OUTCOME_SQL = (
     f"CASE WHEN {_ALLOWED} AND json_extract(fields, '$.decision') = 'audit' THEN '{AUDITED}' "

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from sigwrap.bare import sqlite3
 from sigwrap.errors import StoreError
@@ -31,20 +31,17 @@ from sigwrap.log.codec import (
     journal_line,
     next_hash,
 )
+from sigwrap.log.database import PrivateDatabase
 from sigwrap.log.folder import (
-    ATTEMPTS,
     CHECKPOINTS_FOLDER,
     DATABASE_SUFFIX,
     JOURNAL_SUFFIX,
     Folder,
-    HeldFolder,
     Interfered,
     database_path,
-    new_name,
     sessions_folder,
 )
-from sigwrap.log.journal import Journal
-from sigwrap.log.schema import TABLE_SCRIPT, TABLE_SCRIPT_OBJECTS, views_script
+from sigwrap.log.journal import lock
 
 INDEX_BATCH = 256
 # Rows stay in memory until they are in the database. Above these limits, append fails.
@@ -54,15 +51,8 @@ INDEX_BATCH_BYTES = 1 << 20
 INDEX_RETRY_NS = 1_000_000_000
 # Copying a larger database takes too long while callers wait: it is copied at the end only.
 COPIED_MEANWHILE_BYTES = 16 << 20
-_ROWS_AT_ONCE = 256
-_COPIED_AT_ONCE = 1 << 24
-
-# SQLite only appends rows here and never reads them again, so a small cache that fits the
-# processor's own is best: with the usual 2 MB, appending takes 1.5 times as long.
-_CACHE_KIB = 256
-# A recorded stream fills many pages; with the usual 4 KiB, it takes twice as long.
-_PAGE_BYTES = 16 << 10
-_DESCRIPTORS_CHECKED = 8
+_NO_ROOM = "free disk space, or choose another directory with --store"
+_CLOCK_TOLERANCE_NS = 20_000_000
 
 PendingRow = tuple[int, int, str, int, str, str]
 
@@ -79,7 +69,7 @@ class SessionLog:
         self.head_bytes = genesis(session_id, key)
         self._database_name = session_id + DATABASE_SUFFIX
         self._journal_name = session_id + JOURNAL_SUFFIX
-        self.path = os.path.join(folder.path, self._database_name)
+        self.path = folder.path_of(self._database_name)
         self._folder = folder
         self._journal = journal
         self._durable = durable
@@ -106,19 +96,17 @@ class SessionLog:
         path = database_path(store, session_id)
         database, journal_name = session_id + DATABASE_SUFFIX, session_id + JOURNAL_SUFFIX
         try:
-            place = Folder.make(sessions_folder(store))
+            place, journal = Folder.make(sessions_folder(store)), None
             try:
                 if place.status(database) is not None:
                     raise FileExistsError(0, "File exists")
                 # The journal comes first: its lock tells readers that the session has a writer.
                 journal = Journal.create(place, journal_name, durable=durable)
-                try:
-                    return cls(session_id, chain_key(key), place, journal, durable=durable)
-                except BaseException:
+                return cls(session_id, chain_key(key), place, journal, durable=durable)
+            except BaseException:
+                if journal is not None:
                     place.remove(journal_name)
                     journal.close()
-                    raise
-            except BaseException:
                 place.close()
                 raise
         except (OSError, sqlite3.Error) as error:
@@ -269,7 +257,7 @@ class SessionLog:
             copies = self._folder.beside(CHECKPOINTS_FOLDER)
             try:
                 self._database.copy_to(copies, name, meanwhile=meanwhile)
-                return os.path.join(copies.path, name)
+                return copies.path_of(name)
             finally:
                 copies.close()
         except (OSError, sqlite3.Error) as error:
@@ -352,147 +340,103 @@ class SessionLog:
         return status.st_dev, status.st_ino, status.st_size, changed_ns
 
 
-class PrivateDatabase:
-    """A database in a file without a name, which no other process can open.
+class Journal:
+    def __init__(self, path: str, fd: int, *, durable: bool) -> None:
+        self.path = path
+        self.size = 0
+        self._written_ns = time.time_ns()
+        self._compares_times = sets_times_at_once(fd)
+        self.fd = fd
+        self._durable = durable
+        self.is_torn = False
 
-    SQLite opens files by their names, so it has one for a moment. Meanwhile, another process can
-    give the name to another file, or give the file another name. Each use raises Interfered if a
-    process that has opened the file wrote to it.
-    """
-
-    def __init__(self, folder: HeldFolder, name: str) -> None:
-        """Raise OSError or sqlite3.Error if it can't be made."""
-        attempts = ATTEMPTS
-        while True:
-            attempts -= 1
-            unfinished = new_name(name)
-            self._fd = folder.create(unfinished)
-            try:
-                path = os.path.join(folder.path, unfinished)
-                self._connection = open_new_database(path, self._fd)
-                folder.remove(unfinished)
-                self._state = _state(self._fd)
-                if not os.fstat(self._fd).st_nlink:
-                    return
-                self._connection.close()
-                raise Interfered("another program keeps renaming its database")
-            except BaseException as failure:
-                folder.remove(unfinished)
-                os.close(self._fd)
-                if not attempts or not isinstance(failure, OSError | sqlite3.Error):
-                    raise
-
-    @property
-    def size(self) -> int:
-        return os.fstat(self._fd).st_size
-
-    def insert(self, rows: Sequence[tuple[object, ...]]) -> None:
-        self._check()
+    @classmethod
+    def create(cls, folder: Folder, name: str, *, durable: bool) -> Journal:
+        fd = folder.create(name, os.O_APPEND)
         try:
-            with self._connection:  # commits, or rolls back
-                self._connection.execute("BEGIN IMMEDIATE")
-                self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", rows)
-        finally:
-            self._state = _state(self._fd)
-
-    def add_views(self) -> None:
-        """Add them at the end: SQLite would parse them when it opens the database."""
-        self._check()
-        try:
-            self._connection.executescript(views_script())
-        finally:
-            self._state = _state(self._fd)
-
-    def lines(self) -> Iterator[bytes]:
-        """Yield the lines of a journal with all rows, many at once."""
-        self._check()
-        cursor = self._connection.execute("SELECT * FROM events ORDER BY seq")
-        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-            yield b"".join(journal_line(canonical_row(*row[:5]), row[5]) for row in rows)
-
-    def copy_to(
-        self,
-        folder: HeldFolder,
-        name: str,
-        *,
-        sync: bool = False,
-        meanwhile: Callable[[], None] = lambda: None,
-    ) -> os.stat_result:
-        """Replace what has this name by a copy, and return its status."""
-        self._check()
-
-        def write(target_fd: int) -> None:
-            offset = 0
-            while copied := os.sendfile(target_fd, self._fd, offset, _COPIED_AT_ONCE):
-                offset += copied
-                meanwhile()
-            if sync:
-                os.fsync(target_fd)
-
-        fd = folder.put_new(name, write)
-        try:
-            return os.fstat(fd)
-        finally:
+            lock(fd)
+        except BaseException:
             os.close(fd)
+            folder.remove(name)
+            raise
+        return cls(folder.path_of(name), fd, durable=durable)
+
+    @classmethod
+    def write_again(
+        cls, folder: Folder, name: str, pieces: Callable[[], Iterable[bytes]], *, durable: bool
+    ) -> Journal:
+        """Write a journal in the place of what has its name; raise OSError or StoreError."""
+        written: list[Journal] = []
+
+        def write(fd: int) -> None:
+            lock(fd)
+            journal = cls(folder.path_of(name), fd, durable=False)
+            for piece in pieces():
+                journal.append(piece)
+            if durable:
+                os.fdatasync(fd)
+            written.append(journal)
+
+        folder.put_new(name, write, os.O_APPEND)
+        journal = written[-1]
+        journal._written_ns = time.time_ns()
+        journal._durable = durable
+        return journal
+
+    def append(self, line: bytes) -> None:
+        """Record the line; after a StoreError, the file has no part of it."""
+        if self.is_torn and (failure := self._cut()):
+            raise StoreError(
+                f"can't repair the event log {self.path}: {failure}",
+                "choose another directory with --store",
+            )
+        try:
+            written = os.write(self.fd, line)
+            if self._durable and written == len(line):
+                os.fdatasync(self.fd)
+        except OSError as error:
+            raise self.failed(os.strerror(error.errno or 0)) from error
+        if written != len(line):
+            raise self.failed()
+        self.size += written
+        self._written_ns = time.time_ns()
+
+    def failed(self, reason: str = "only part of an event was written") -> StoreError:
+        """Take back what a failed write left, and return the error to raise."""
+        self.is_torn = True
+        self._cut()  # if that fails, the next append tries again
+        return StoreError(f"can't write the event log {self.path}: {reason}", way_to_room(_NO_ROOM))
+
+    def was_appended(self, size: int, written_ns: int) -> None:
+        """Count whole lines that other code of this process wrote."""
+        self.size += size
+        self._written_ns = written_ns
+
+    def objection(self, folder: Folder, name: str) -> str:
+        """Return what another program did to the file, or an empty text."""
+        held, found = os.fstat(self.fd), folder.status(name)
+        if found is None:
+            return "the journal was removed"
+        is_as_long = held.st_size == self.size or self.is_torn
+        # No process can set this time.
+        is_later = held.st_ctime_ns > self._written_ns + _CLOCK_TOLERANCE_NS
+        if os.path.samestat(found, held) and is_as_long and not (self._compares_times and is_later):
+            return ""
+        return "the journal was replaced or changed"
 
     def close(self) -> None:
-        self._connection.close()
-        os.close(self._fd)
+        os.close(self.fd)
 
-    def _check(self) -> None:
-        if _state(self._fd) != self._state:
-            raise Interfered("another program wrote to the database before it was in place")
-
-
-def open_new_database(path: str, fd: int) -> sqlite3.Connection:
-    """Make the database in the empty file that `fd` holds.
-
-    Raise OSError or sqlite3.Error, also if the path leads to another file by now. No other program
-    sees the file. So it has no shared memory (a program that empties a -shm file kills its users by
-    SIGBUS), no file beside it, no lock, and nothing to sync: a killed writer leaves the journal.
-    """
-    lowest = os.dup(fd)
-    os.close(lowest)
-    database = sqlite3.connect(path, timeout=0, isolation_level=None)
-    try:
-        if not _has_opened(fd, lowest):
-            raise sqlite3.OperationalError("another program replaced it")
-        database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-        database.execute("PRAGMA locking_mode = EXCLUSIVE")
-        database.execute("PRAGMA journal_mode = MEMORY")
-        database.execute("PRAGMA synchronous = OFF")
-        database.execute("PRAGMA mmap_size = 0")
-        database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        database.executescript(TABLE_SCRIPT)
-        objects = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if objects != (TABLE_SCRIPT_OBJECTS,):
-            raise sqlite3.OperationalError("another program wrote to it")
-    except BaseException:
-        database.close()
-        raise
-    return database
-
-
-def _has_opened(fd: int, lowest: int) -> bool:
-    """Return whether SQLite, which opens a file by its path, opened the one that `fd` holds.
-
-    Its descriptor is one of the lowest that were free.
-    """
-    held = os.fstat(fd)
-    for number in range(lowest, lowest + _DESCRIPTORS_CHECKED):
+    def _cut(self) -> str:
+        """Cut a torn line; return why that failed, or an empty text."""
         try:
-            if os.path.samestat(os.fstat(number), held):
-                return True
-        except OSError:
-            continue
-    return False
+            os.ftruncate(self.fd, self.size)
+        except OSError as error:
+            return error.strerror or "unknown error"
+        self._written_ns = time.time_ns()
+        self.is_torn = False
+        return ""
 
 
 def _reason(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-
-
-def _state(fd: int) -> tuple[int, ...]:
-    """Return what another process cannot change unnoticed."""
-    status = os.fstat(fd)
-    return status.st_nlink, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -56,12 +56,15 @@ _CAPABILITIES = struct.Struct("=6I")
 _CAPSET_HEADER = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
 
 
+_NOTHING_FOUND = SocketFacts(SocketCall(""), would_fail(errno.EPERM))
+
+
 class _Held(NoHoldings):
     """The socket of a request, and the progress of its call."""
 
-    def __init__(self, close: Callable[[int], None]) -> None:
-        self.looked = SocketFacts(SocketCall(""), would_fail(errno.EPERM))
-        self._close = close
+    def __init__(self, bounded: Bounded) -> None:
+        self.looked = _NOTHING_FOUND
+        self._bounded = bounded
         self.is_in_use = False  # a worker or the loop makes a call on it
         self.is_over = False
         self.rest = b""
@@ -105,10 +108,10 @@ class _Held(NoHoldings):
         self.is_over = True
         if not self.is_in_use:
             looked, self.looked = self.looked, self.looked._replace(held=-1, place=-1, way=())
-            looked.let_go(self._close)
+            looked.let_go(self._bounded.close)
 
 
-class Network:
+class SocketCalls:
     """The handler of calls on sockets."""
 
     def __init__(self, session: Session, mediation: Mediation) -> None:
@@ -135,7 +138,7 @@ class Network:
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         steps = self._mediator.mediate()
-        held = _Held(self._bounded.close)
+        held = _Held(self._bounded)
         self._performer.begin(
             Request(notification, process, syscall, steps, handler=self, holdings=held)
         )
@@ -149,7 +152,7 @@ class Network:
         request.holdings.looked = looked
         refresh_comm(request.process)
         aim = looked.aim
-        if isinstance(aim, Endpoint) and aim.address:
+        if self._rules.names and isinstance(aim, Endpoint) and aim.address:
             aim = aim._replace(names=self._names.of(aim.address))
         return NetworkFacts(request.process, request.syscall, aim)
 
@@ -243,7 +246,7 @@ class Network:
                 self._servers.note(looked)
             elif looked.asked.syscall == "connect":
                 pid, uid = call.listener(looked.held)
-                self._approvals.approvers.session_connected_to(pid)
+                self._approvals.typists.session_connected_to(pid)
                 return self._servers.outside(looked, pid, uid)
         return None
 

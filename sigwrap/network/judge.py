@@ -84,13 +84,13 @@ class OutOfRules(NamedTuple):
 
 
 # What reaches no address that a rule could be about gets its answer at once.
-Aim = Endpoint | OutOfRules | Reach | MakeSocket | Continue | Fail
+SocketAim = Endpoint | OutOfRules | Reach | MakeSocket | Continue | Fail
 
 
 class NetworkFacts(NamedTuple):
     process: Process
     syscall: str
-    aim: Aim
+    aim: SocketAim
 
 
 class NetworkMediator:
@@ -104,7 +104,8 @@ class NetworkMediator:
         aim = facts.aim
         match aim:
             case Endpoint():
-                if aim.address and not aim.names and self._rules.depend_on_names(aim):
+                needs_names = self._rules.names and aim.address and not aim.names
+                if needs_names and self._rules.depend_on_names(aim):
                     aim = aim._replace(names=(yield LookUpNames(aim.address)))
                 yield from self._one(facts, aim)
             case OutOfRules(what=what, why=why):
@@ -123,8 +124,9 @@ class NetworkMediator:
 
     def _one(self, facts: NetworkFacts, endpoint: Endpoint) -> Steps:
         decision = self._rules.decide(endpoint)
-        what, why = reaching(endpoint.direction.value, str(endpoint)), decision.message
         is_allowed = decision.action in LENIENT
+        if not is_allowed:
+            what, why = reaching(endpoint.direction.value, str(endpoint)), decision.message
         if decision.action is Action.APPROVE:
             answer: Answer = yield self._asks(facts, endpoint, decision, what)
             is_allowed = answer.granted

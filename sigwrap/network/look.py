@@ -30,7 +30,7 @@ from sigwrap.network.call import (
     read_call,
     unix_path,
 )
-from sigwrap.network.judge import Aim, OutOfRules
+from sigwrap.network.judge import OutOfRules, SocketAim
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.network import Direction, Endpoint, NetworkRules, Protocol
 from sigwrap.policy.judge.request import Action
@@ -67,7 +67,7 @@ _NONE: dict[str, str] = {}
 
 class SocketFacts(NamedTuple):
     asked: SocketCall
-    aim: Aim
+    aim: SocketAim
     kind: SocketKind | None = None  # of the socket; None if there is no socket, or not yet
     held: int = -1  # sigwrap's duplicate of the socket, which the caller cannot swap
     place: int = -1  # an O_PATH descriptor of the socket file that it would connect to
@@ -207,7 +207,7 @@ def _hidden(syscall: str) -> OutOfRules:
     )
 
 
-def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> Aim:
+def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> SocketAim:
     is_plain = family in _SOCKETS.families or (
         family in _SOCKETS.with_address
         and kind & calls.SOCK_TYPE_MASK in _SOCKETS.types

@@ -328,26 +328,12 @@ class ContinueToChildren(NamedTuple):
     unrecorded: Unrecorded | None = None
 
 
-class SetOwner(NamedTuple):
-    """Set or clear the owner of a descriptor, which gets its signals, from the supervisor. Reply: 0
-    or an errno."""
+class ChangeDescriptor(NamedTuple):
+    """Make a call on the caller's descriptor from the supervisor: set its owner, which gets its
+    signals, or have it signal the owner, or set a terminal's foreground group. `target` is the
+    judged owner. Reply: 0 or an errno."""
 
     target: SignalTarget | None
-    unrecorded: Unrecorded | None = None
-
-
-class SetAsync(NamedTuple):
-    """Make a descriptor signal its owner, or change the signal. `owner` is set if it has none yet.
-    Reply: 0 or an errno."""
-
-    owner: SignalTarget | None
-    unrecorded: Unrecorded | None = None
-
-
-class SetForeground(NamedTuple):
-    """Make a process group the terminal's foreground group. Reply: 0 or an errno."""
-
-    group: int
     unrecorded: Unrecorded | None = None
 
 
@@ -365,22 +351,6 @@ class LookAgain(NamedTuple):
 
 
 # Forks
-
-
-class CountChildren(NamedTuple):
-    """Count the children of a process. Reply: Counted."""
-
-    parent: Process
-
-
-class CountTree(NamedTuple):
-    """Count the process tree. Reply: Counted."""
-
-
-class Counted(NamedTuple):
-    number: int
-    started_s: float
-    ended_s: float
 
 
 class ContinueFork(NamedTuple):
@@ -413,16 +383,12 @@ Effect = (
     | Replace
     | Send
     | ContinueToChildren
-    | SetOwner
-    | SetAsync
-    | SetForeground
+    | ChangeDescriptor
     | LetGo
     | LookAgain
     | LookUpNames
     | Reach
     | MakeSocket
-    | CountChildren
-    | CountTree
     | ContinueFork
 )
 

@@ -88,7 +88,7 @@ class FrontLink:
             case messages.Forgotten():
                 self._session.facts.launched.go()
             case messages.NotifyFailed():
-                self._session.approvals.approvers.notify_failed()
+                self._session.approvals.notify_failed()
             case messages.NothingMore():
                 self._is_drained = True
             case _:

@@ -196,7 +196,7 @@ class Asking:
                 request.process.pid,
                 printable(text),
                 spares_screens=True,
-                spares_ours=self._approvals.approvers.can_show,
+                spares_ours=self._approvals.can_show,
             )
             self.write(line, lambda _outcome: None)
         return PAUSED

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 
 from sigwrap.bare import TYPE_CHECKING, Counter
 from sigwrap.errors import StoreError
-from sigwrap.events import Payload
+from sigwrap.events import Counts, Payload
 from sigwrap.log.writer import PendingRow, SessionLog
-from sigwrap.outcomes import Counts
 from sigwrap.session.effects import Logged
 from sigwrap.session.lineage import Process
 from sigwrap.session.run_end import LimitReached

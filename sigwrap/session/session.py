@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # imported at the start, where a run has one
     from sigwrap.control.remote_switch import RemoteSwitch
     from sigwrap.control.usage import Usage
     from sigwrap.join.joins import Joins
-    from sigwrap.network.handler import Network
+    from sigwrap.network.handler import SocketCalls
     from sigwrap.policy.judge.engine import Engine
 
 _IDLE_S = 0.05
@@ -63,7 +63,7 @@ class Plan(NamedTuple):
     remote_switch: RemoteSwitch | None
     joins: Joins | None
     usage: type[Usage] | None
-    network: type[Network] | None
+    network: type[SocketCalls] | None
 
 
 class Facts(NamedTuple):

@@ -47,7 +47,7 @@ _IOPRIO_CLASS_SHIFT, _IOPRIO_CLASS_MASK, _IOPRIO_CLASS_RT = 13, 7, 1
 _SHELLS = frozenset("sh bash rbash dash ash busybox zsh ksh mksh yash posh fish".split())
 
 
-class Settled(Exception):
+class AnswerKnown(Exception):
     """The arguments show the answer, whichever processes there are.
 
     The supervisor returns a failure itself: the kernel would read the caller's memory again, and
@@ -88,27 +88,27 @@ def read_words(notification: Notification, syscall: str, *, may_wait: bool) -> b
 def read_call(notification: Notification, syscall: str, words: bytes | None) -> SignalCall:
     """Decode a call. `words` is the memory that it points to, None if that cannot be read.
 
-    Raises Settled.
+    Raises AnswerKnown.
     """
     first, second, third = map(int32, notification[6:9])
     match syscall:
         case "kill" | "tkill" | "rt_sigqueueinfo":
             if syscall != "kill" and first <= 0:
-                raise Settled(REACHES_NONE)
+                raise AnswerKnown(REACHES_NONE)
             thread = first if syscall == "tkill" else 0
             info = _siginfo(notification, words, second)
             return SignalCall(syscall, CallKind.NUMBER, second, first, thread, info=info)
         case "tgkill" | "rt_tgsigqueueinfo":
             # The kernel requires that the thread belongs to this process, which is the target.
             if first <= 0 or second <= 0:
-                raise Settled(REACHES_NONE)
+                raise AnswerKnown(REACHES_NONE)
             info = _siginfo(notification, words, third)
             return SignalCall(syscall, CallKind.NUMBER, third, first, second, info=info)
         case "pidfd_send_signal":
             flags = notification.argument3 & 0xFFFFFFFF
             is_self = first in (PIDFD_SELF_THREAD, _PIDFD_SELF_PROCESS)
             if flags not in _PIDFD_FLAGS or (first < 0 and not is_self):
-                raise Settled(REACHES_NONE)  # EINVAL or EBADF for any descriptors
+                raise AnswerKnown(REACHES_NONE)  # EINVAL or EBADF for any descriptors
             kind = CallKind.ITSELF if is_self else CallKind.PIDFD
             info = _siginfo(notification, words)
             return SignalCall(syscall, kind, second, first, flags=flags, info=info)
@@ -122,7 +122,7 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             return _on_another(syscall, CallKind.CHANGE, signal.SIGSTOP, first, second)
         case "process_vm_readv" | "process_vm_writev":
             if not notification.argument2 or not notification.argument4:
-                raise Settled(REACHES_NONE)  # nothing is copied, and no process is looked up
+                raise AnswerKnown(REACHES_NONE)  # nothing is copied, and no process is looked up
             return _on_another(syscall, CallKind.TRACE, signal.SIGKILL, first)
         case "perf_event_open":
             if notification.argument4 & calls.PERF_FLAG_PID_CGROUP or second < 0:
@@ -132,13 +132,13 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             which = first - (syscall == "ioprio_set")  # ioprio_set counts from 1
             target = EVERY_PROCESS if which == calls.PRIO_USER else second
             if target < 0 and which != calls.PRIO_USER:
-                raise Settled(REACHES_NONE)
+                raise AnswerKnown(REACHES_NONE)
             if which == calls.PRIO_PGRP:
                 target = -target
             return SignalCall(syscall, CallKind.CHANGE, signal.SIGSTOP, target, value=third)
         case "setpgid":
             if first < 0 or second <= 0 or first == second:
-                raise Settled(REACHES_NONE)  # EINVAL, or a group that the process itself leads
+                raise AnswerKnown(REACHES_NONE)  # EINVAL, or a group that the process itself leads
             return SignalCall(syscall, CallKind.JOIN, signal.SIGTTIN, -second, thread=first)
         case "ioctl":
             return _ioctl(syscall, first, notification.argument1 & 0xFFFFFFFF, words)
@@ -163,7 +163,7 @@ def _on_another(
     syscall: str, kind: CallKind, number: int, target: int, value: int = 0
 ) -> SignalCall:
     if target <= 0:
-        raise Settled(REACHES_NONE)
+        raise AnswerKnown(REACHES_NONE)
     return SignalCall(syscall, kind, number, target, value=value)
 
 
@@ -172,7 +172,7 @@ def _ioctl(syscall: str, descriptor: int, request: int, words: bytes | None) -> 
         case calls.FIOSETOWN | calls.SIOCSPGRP:
             (target,) = _ints(words)
             if target == _LOWEST:
-                raise Settled(would_fail(errno.EINVAL))
+                raise AnswerKnown(would_fail(errno.EINVAL))
             return _owner(syscall, CallKind.OWNER_IN_MEMORY, target, descriptor)
         case calls.FIOASYNC:
             (on,) = _ints(words)
@@ -180,7 +180,7 @@ def _ioctl(syscall: str, descriptor: int, request: int, words: bytes | None) -> 
         case calls.TIOCSPGRP:
             (group,) = _ints(words)
             if group < 0:
-                raise Settled(would_fail(errno.EINVAL))
+                raise AnswerKnown(would_fail(errno.EINVAL))
             kind, number = CallKind.FOREGROUND, signal.SIGTTIN
             return SignalCall(syscall, kind, number, -group, descriptor=descriptor)
         case calls.TIOCSCTTY:
@@ -196,14 +196,14 @@ def _fcntl(
     match command:
         case calls.F_SETOWN:
             if value in (0, _LOWEST):
-                raise Settled(REACHES_NONE)  # clears the owner, or EINVAL
+                raise AnswerKnown(REACHES_NONE)  # clears the owner, or EINVAL
             return _owner(syscall, CallKind.OWNER, value, descriptor)
         case calls.F_SETOWN_EX:
             kind, owner = _ints(words)
             if kind not in (F_OWNER_TID, F_OWNER_PID, F_OWNER_PGRP):
-                raise Settled(would_fail(errno.EINVAL))
+                raise AnswerKnown(would_fail(errno.EINVAL))
             if owner < 0:
-                raise Settled(would_fail(errno.ESRCH))
+                raise AnswerKnown(would_fail(errno.ESRCH))
             target = -owner if kind == F_OWNER_PGRP else owner
             thread = owner if kind == F_OWNER_TID else 0
             return _owner(syscall, CallKind.OWNER_IN_MEMORY, target, descriptor, thread)
@@ -231,7 +231,7 @@ def _owner(
 
 def _ints(words: bytes | None) -> list[int]:
     if words is None:
-        raise Settled(would_fail(errno.EFAULT))
+        raise AnswerKnown(would_fail(errno.EFAULT))
     return memoryview(words).cast("i").tolist()
 
 

@@ -18,11 +18,9 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.rules import SignalRule, Target
 from sigwrap.policy.judge.signals import GROUPS
 from sigwrap.session.effects import (
+    ChangeDescriptor,
     Continue,
     Fail,
-    SetAsync,
-    SetForeground,
-    SetOwner,
     SignalTarget,
     Succeed,
     Unrecorded,
@@ -70,24 +68,24 @@ NO_CALL = SignalCall("", CallKind.NUMBER, signal=0, target=0)
 EVERY_PROCESS = -1  # as a target
 
 
-class Group(NamedTuple):
+class TargetGroup(NamedTuple):
     members: tuple[SignalTarget, ...]
     is_own_job: bool = False  # the sender stops its own foreground job
 
 
-class Refused(NamedTuple):
+class RefusedCall(NamedTuple):
     """A built-in rule denies the call, whatever the policy says of single processes."""
 
     decision: Decision
 
 
 # Other calls reach no process that a rule could be about, and get this answer.
-Free = Continue | Succeed | Fail | SetOwner | SetAsync | SetForeground
-Aim = SignalTarget | Group | Refused | Free
+Free = Continue | Succeed | Fail | ChangeDescriptor
+SignalAim = SignalTarget | TargetGroup | RefusedCall | Free
 
 REACHES_NONE = Continue(Unrecorded.REACHES_NOBODY)
 OWN = Continue(Unrecorded.STAYS_INSIDE)
-NO_OWNER = SetOwner(None, Unrecorded.REACHES_NOBODY)
+NO_OWNER = ChangeDescriptor(None, Unrecorded.REACHES_NOBODY)
 
 
 class SignalFacts(NamedTuple):
@@ -95,7 +93,7 @@ class SignalFacts(NamedTuple):
     syscall: str
     signal: int
     kind: CallKind
-    aim: Aim
+    aim: SignalAim
     correlation: int  # the same for all members of a group
     stub_may_signal: tuple[int, ...]  # if the sender is a stub: its command and itself
     handles: Callable[[int, int], bool]  # whether a pid catches or ignores a signal now
@@ -112,7 +110,7 @@ EVERYBODY = Decision(
 UNRESOLVED = Decision(
     action=Action.DENY, rule="builtin:unresolved", reason="its target cannot be determined"
 )
-UNRESOLVED_TARGET = Refused(UNRESOLVED)
+UNRESOLVED_TARGET = RefusedCall(UNRESOLVED)
 UNREAD = UNRESOLVED._replace(message="its arguments could not be read in time")
 STUB_PASSES_ON = Decision(
     action=Action.ALLOW,

@@ -27,13 +27,11 @@ from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, TargetType
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.session.effects import (
+    ChangeDescriptor,
     ContinueToChildren,
     LetGo,
     LookAgain,
     Send,
-    SetAsync,
-    SetForeground,
-    SetOwner,
     SignalTarget,
     Succeed,
     Unrecorded,
@@ -48,7 +46,7 @@ from sigwrap.signal.call import (
     PIDFD_SELF_THREAD,
     PIDFD_SIGNAL_PROCESS_GROUP,
     PIDFD_SIGNAL_THREAD,
-    Settled,
+    AnswerKnown,
     is_still,
     may_change,
     probe,
@@ -67,12 +65,12 @@ from sigwrap.signal.facts import (
     REACHES_NONE,
     UNREAD,
     UNRESOLVED_TARGET,
-    Aim,
     CallKind,
-    Group,
-    Refused,
+    RefusedCall,
+    SignalAim,
     SignalCall,
     SignalFacts,
+    TargetGroup,
 )
 from sigwrap.signal.judge import SignalMediator
 
@@ -147,7 +145,7 @@ class Targets:
         targets = (self.of_pid(sender, pid) for pid in members)
         return [target for target in targets if target is not None]
 
-    def own_group(self, sender: Process, number: int) -> Aim:
+    def own_group(self, sender: Process, number: int) -> SignalAim:
         """Return OWN if a group is the session's own."""
         group = self.our_group(sender, number)
         if group is None:
@@ -161,7 +159,7 @@ class Targets:
         if not members:
             return would_fail(errno.EPERM)
         is_own = all(member.is_inside for member in members)
-        return OWN if is_own else Refused(NOT_OWN_GROUP)
+        return OWN if is_own else RefusedCall(NOT_OWN_GROUP)
 
     def _is_before_its_exec(self, process: Process) -> bool:
         """Return whether it is still a copy of sigwrap's fork server, with its descriptors.
@@ -180,15 +178,15 @@ class Targets:
 
     def resolve(
         self, notification: Notification, sender: Process, syscall: str, words: bytes | None
-    ) -> tuple[SignalCall, Aim]:
+    ) -> tuple[SignalCall, SignalAim]:
         """Return the decoded call and its target. The caller closes the descriptor the call holds.
 
         `words` is the memory that the call points to, None if that cannot be read.
         """
         try:
             call = read_call(notification, syscall, words)
-        except Settled as settled:
-            return NO_CALL._replace(syscall=syscall), settled.answer
+        except AnswerKnown as known:
+            return NO_CALL._replace(syscall=syscall), known.answer
         if call.signal == 0:
             return call, self._probe(notification.tid, sender, call)
         if call.signal not in ALL:
@@ -197,7 +195,7 @@ class Targets:
             return owners.aim_of(self, notification.tid, sender, call)
         return call, self._aim(notification.tid, sender, call)
 
-    def _probe(self, tid: int, sender: Process, call: SignalCall) -> Aim:
+    def _probe(self, tid: int, sender: Process, call: SignalCall) -> SignalAim:
         """Return the target of signal 0. It sends nothing, so the kernel may read the call again.
 
         For a process outside, Landlock would make the kernel answer EPERM. So sigwrap answers,
@@ -207,7 +205,7 @@ class Targets:
         match aim:
             case SignalTarget():
                 members: tuple[SignalTarget, ...] = (aim,)
-            case Group(members=members):
+            case TargetGroup(members=members):
                 pass
             case _:
                 return REACHES_NONE
@@ -217,7 +215,7 @@ class Targets:
         error = min(probe(sender, each, thread) for each in members)
         return would_fail(error) if error else Succeed(Unrecorded.ONLY_ASKS)
 
-    def _aim(self, tid: int, sender: Process, call: SignalCall) -> Aim:
+    def _aim(self, tid: int, sender: Process, call: SignalCall) -> SignalAim:
         match call.kind:
             case CallKind.NUMBER:
                 return self._by_number(sender, call)
@@ -237,17 +235,17 @@ class Targets:
                 found = procfs.stat(sender.pid)
                 parent = None if found is None else self.of_pid(sender, found.ppid)
                 is_ours = parent is not None and parent.is_inside
-                return OWN if is_ours else Refused(PROTECTS_SIGWRAP)
+                return OWN if is_ours else RefusedCall(PROTECTS_SIGWRAP)
             case CallKind.TRACE | CallKind.CHANGE if call.target == tid:
                 return _one(self.of_pid(sender, sender.pid))
             case _:
                 return self._by_number(sender, call)
 
-    def _by_number(self, sender: Process, call: SignalCall) -> Aim:
+    def _by_number(self, sender: Process, call: SignalCall) -> SignalAim:
         if call.target == EVERY_PROCESS and (
             call.syscall == "kill" or call.kind is CallKind.CHANGE
         ):
-            return Refused(EVERYBODY)
+            return RefusedCall(EVERYBODY)
         if call.target == 0 and call.kind is CallKind.OWNER_IN_MEMORY:
             return NO_OWNER
         if call.target <= 0:
@@ -270,7 +268,7 @@ class Targets:
         is_own = group == foreground and group == self.our_group(sender, 0)
         return is_own and terminal != 0 and any(_is_below_a_shell(each.pid) for each in members)
 
-    def _by_pidfd(self, tid: int, sender: Process, call: SignalCall) -> Aim:
+    def _by_pidfd(self, tid: int, sender: Process, call: SignalCall) -> SignalAim:
         """Return the descriptor's present target. The supervisor judges and signals this one."""
         seen = signals.pidfd_target(tid, call.target)
         if seen is None:
@@ -281,7 +279,7 @@ class Targets:
         of_thread = call.flags & PIDFD_SIGNAL_THREAD or (not call.flags and is_of_thread)
         return self._of_ours(sender, call, pid, pid if of_thread else 0)
 
-    def _of_ours(self, sender: Process, call: SignalCall, pid: int, thread: int) -> Aim:
+    def _of_ours(self, sender: Process, call: SignalCall, pid: int, thread: int) -> SignalAim:
         """Return the target of a call by pidfd, by our numbers of it."""
         if call.flags & PIDFD_SIGNAL_PROCESS_GROUP:
             return _group(self.of_group(sender, pid))
@@ -302,15 +300,15 @@ def _outside(sender: Process, pid: int, types: Types | None) -> SignalTarget | N
     return SignalTarget(pid, found.start_time, found.comm, types)
 
 
-def _one(target: SignalTarget | None) -> Aim:
+def _one(target: SignalTarget | None) -> SignalAim:
     return would_fail(errno.ESRCH) if target is None else target
 
 
-def _group(members: list[SignalTarget], is_own_job: bool = False) -> Aim:
-    return Group(tuple(members), is_own_job) if members else would_fail(errno.ESRCH)
+def _group(members: list[SignalTarget], is_own_job: bool = False) -> SignalAim:
+    return TargetGroup(tuple(members), is_own_job) if members else would_fail(errno.ESRCH)
 
 
-def _without_a_pidfd(tid: int, fd: int) -> Aim:
+def _without_a_pidfd(tid: int, fd: int) -> SignalAim:
     """Handle a descriptor that is no pidfd.
 
     The kernel would accept a directory of /proc as one. Programs have not used that since
@@ -362,9 +360,7 @@ class Signals:
             {
                 ContinueToChildren: self._continue_to_children,
                 Send: self._send,
-                SetOwner: self._set_owner,
-                SetAsync: self._set_async,
-                SetForeground: self._set_foreground,
+                ChangeDescriptor: self._change_descriptor,
                 LetGo: self._let_go,
                 LookAgain: lambda _request, effect: is_still(effect.target),
             }
@@ -410,7 +406,7 @@ class Signals:
         )
 
     def stalled(self, request: Request, _why: str) -> SignalFacts:
-        return self.facts(request, None)._replace(aim=Refused(UNREAD))
+        return self.facts(request, None)._replace(aim=RefusedCall(UNREAD))
 
     def drop(self, words: bytes | None) -> None:
         pass
@@ -422,49 +418,39 @@ class Signals:
         self._performer.continue_call(request, effect, effect.unrecorded)
 
     def _send(self, request: Request, effect: Send) -> int:
-        def run(call: SignalCall) -> None:
+        self._performer.demand_event(request, effect, effect.unrecorded)
+        self._performer.check(request)
+        try:
             target = self._with_thread(request, effect.target)
             if TargetType.CHILDREN in target.types and effect.signal not in IGNORED_BY_DEFAULT:
                 self._restarts.expects_ends(request.process.pid)
-            send(request.process, call, target, effect.signal)
-
-        return self._carry_out(request, effect, run)
-
-    def _set_foreground(self, request: Request, effect: SetForeground) -> int:
-        error = self._carry_out(request, effect, lambda call: os.tcsetpgrp(call.held, effect.group))
-        request.holdings.close()
-        return error
-
-    def _set_owner(self, request: Request, effect: SetOwner) -> object:
-        self._performer.demand_event(request, effect, effect.unrecorded)
-        self._performer.check(request)
-        sender, call = request.process, request.holdings.call
-        try:
-            target = effect.target and self._with_thread(request, effect.target)
-            group = self._targets.our_group(sender, -call.target) if call.target < 0 else None
-            request.holdings.call = call._replace(held=duplicate(request.tid, call.descriptor))
-        except (KernelError, OSError) as refusal:
-            return refusal.errno or errno.EPERM
-        return self._in_worker(request, lambda call: owners.set_owner(sender, call, target, group))
-
-    def _set_async(self, request: Request, effect: SetAsync) -> object:
-        self._performer.demand_event(request, effect, effect.unrecorded)
-        self._performer.check(request)
-        return self._in_worker(request, lambda call: owners.set_async(request.process, call))
-
-    def _carry_out(
-        self,
-        request: Request,
-        effect: Send | SetForeground,
-        run: Callable[[SignalCall], None],
-    ) -> int:
-        self._performer.demand_event(request, effect, effect.unrecorded)
-        self._performer.check(request)
-        try:
-            run(request.holdings.call)
+            send(request.process, request.holdings.call, target, effect.signal)
         except (KernelError, OSError) as refusal:
             return refusal.errno or errno.EPERM
         return 0
+
+    def _change_descriptor(self, request: Request, effect: ChangeDescriptor) -> object:
+        self._performer.demand_event(request, effect, effect.unrecorded)
+        self._performer.check(request)
+        sender, call, target = request.process, request.holdings.call, effect.target
+        try:
+            if call.kind is CallKind.FOREGROUND:
+                try:
+                    os.tcsetpgrp(call.held, -call.target)
+                finally:
+                    request.holdings.close()
+                return 0
+            if call.held < 0:
+                target = target and self._with_thread(request, target)
+                if call.target < 0:
+                    group = self._targets.our_group(sender, -call.target)
+                    if group is None:
+                        raise ProcessLookupError(errno.ESRCH, "no such group")
+                    call = call._replace(target=-group)
+                request.holdings.call = call._replace(held=duplicate(request.tid, call.descriptor))
+        except (KernelError, OSError) as refusal:
+            return refusal.errno or errno.EPERM
+        return self._in_worker(request, lambda call: owners.change(sender, call, target))
 
     def _in_worker(self, request: Request, change: Callable[[SignalCall], None]) -> object:
         """Change the call's descriptor, and close it before the answer: the caller's own close must

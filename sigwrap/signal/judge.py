@@ -25,6 +25,7 @@ from sigwrap.policy.judge.request import (
 from sigwrap.policy.judge.signals import ALL, signal_name
 from sigwrap.session.effects import (
     Ask,
+    ChangeDescriptor,
     Continue,
     ContinueToChildren,
     Escalation,
@@ -36,9 +37,6 @@ from sigwrap.session.effects import (
     Record,
     RecordRepeated,
     Send,
-    SetAsync,
-    SetForeground,
-    SetOwner,
     SignalTarget,
     Steps,
     Succeed,
@@ -60,9 +58,9 @@ from sigwrap.signal.facts import (
     Denied,
     DeniedSignals,
     Free,
-    Group,
-    Refused,
+    RefusedCall,
     SignalFacts,
+    TargetGroup,
 )
 from sigwrap.text import shell_words
 
@@ -261,11 +259,11 @@ class SignalMediator:
         match facts.aim:
             case SignalTarget():
                 yield from self._one(facts, self._judge(facts, facts.aim))
-            case Group(members=members, is_own_job=True):
+            case TargetGroup(members=members, is_own_job=True):
                 yield from self._stop_own_job(facts, members)
-            case Group(members=members):
+            case TargetGroup(members=members):
                 yield from self._group(facts, [judge(self._engine, facts, it) for it in members])
-            case Refused():
+            case RefusedCall():
                 yield from self._refuse(facts, facts.aim)
             case _:
                 yield from _free(facts.aim)
@@ -284,7 +282,7 @@ class SignalMediator:
         if kind in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
             inside = Unrecorded.STAYS_INSIDE
             is_set = kind in _SETS_OWNER
-            yield from _free(SetAsync(found.target, inside) if is_set else Continue(inside))
+            yield from _free(ChangeDescriptor(found.target, inside) if is_set else Continue(inside))
             return
         if action is Action.APPROVE:
             answer: Answer = yield self._asks([found])
@@ -307,7 +305,7 @@ class SignalMediator:
         elif (action in LENIENT or kind not in SENDS) and self._kernel_can_have_it(found):
             yield _continue(facts, found)
         elif kind in _SETS_OWNER:
-            yield from _carried_out(_set_owner(facts, found))
+            yield from _carried_out(ChangeDescriptor(found.target, unlogged(found)))
         else:  # after a wait, the kernel might signal another process with this number
             yield from _carried_out(Send(found.target, found.number(), unlogged(found)))
 
@@ -320,7 +318,7 @@ class SignalMediator:
             yield from self._tell(facts, [_denial(found, why)])
         yield Fail(errno.EPERM)
 
-    def _refuse(self, facts: SignalFacts, refused: Refused) -> Steps:
+    def _refuse(self, facts: SignalFacts, refused: RefusedCall) -> Steps:
         decision = refused.decision
         is_recorded = yield unaimed_event(facts, decision)
         if decision is UNREAD:
@@ -398,7 +396,7 @@ class SignalMediator:
         elif facts.kind is CallKind.CHANGE:
             yield Continue(unlogged(*found))
         else:
-            yield from _carried_out(_set_owner(facts, *found))
+            yield from _carried_out(ChangeDescriptor(found[0].target, unlogged(*found)))
 
 
 def _record_members(found: list[Judged], *, granted: bool) -> Judgement:
@@ -440,7 +438,7 @@ def _free(answer: Free) -> Steps:
             yield from _carried_out(answer)
 
 
-def _carried_out(effect: Send | SetOwner | SetAsync | SetForeground) -> Steps:
+def _carried_out(effect: Send | ChangeDescriptor) -> Steps:
     """Carry out the call in the supervisor. The caller gets the real result."""
     unrecorded = effect.unrecorded
     error: int = yield effect
@@ -450,13 +448,6 @@ def _carried_out(effect: Send | SetOwner | SetAsync | SetForeground) -> Steps:
         yield Fail(error, unrecorded)
     else:
         yield Succeed(unrecorded)
-
-
-def _set_owner(facts: SignalFacts, *found: Judged) -> SetOwner | SetAsync:
-    target, unrecorded = found[0].target, unlogged(*found)
-    if facts.kind in (CallKind.ASYNC, CallKind.SIGNAL_OF_OWNER):
-        return SetAsync(target, unrecorded)
-    return SetOwner(target, unrecorded)
 
 
 def _tracee(facts: SignalFacts) -> int:

@@ -21,8 +21,7 @@ from sigwrap.kernel import descriptors, procfs, signals
 from sigwrap.kernel.file_state import kind_of
 from sigwrap.kernel.libc import libc
 from sigwrap.session.effects import (
-    SetAsync,
-    SetForeground,
+    ChangeDescriptor,
     SignalTarget,
     Unrecorded,
     would_fail,
@@ -33,11 +32,11 @@ from sigwrap.signal.facts import (
     NOT_OWN_TERMINAL,
     OWN,
     UNRESOLVED_TARGET,
-    Aim,
     CallKind,
-    Group,
-    Refused,
+    RefusedCall,
+    SignalAim,
     SignalCall,
+    TargetGroup,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +49,9 @@ _TIOCGPTN = 0x80045430
 _DEV_TTY = os.makedev(5, 0)
 
 
-def aim_of(targets: Targets, tid: int, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
+def aim_of(
+    targets: Targets, tid: int, sender: Process, call: SignalCall
+) -> tuple[SignalCall, SignalAim]:
     """Return the target of a call on a descriptor, and the call with a copy of the descriptor."""
     if call.kind is CallKind.FOREGROUND:
         return _gets_terminal(targets, tid, sender, call)
@@ -66,7 +67,7 @@ def aim_of(targets: Targets, tid: int, sender: Process, call: SignalCall) -> tup
         raise
 
 
-def _hold(tid: int, call: SignalCall) -> tuple[SignalCall, Aim | None]:
+def _hold(tid: int, call: SignalCall) -> tuple[SignalCall, SignalAim | None]:
     try:
         return call._replace(held=descriptors.duplicate(tid, call.descriptor)), None
     except (KernelError, OSError) as refusal:
@@ -76,7 +77,7 @@ def _hold(tid: int, call: SignalCall) -> tuple[SignalCall, Aim | None]:
 
 def _gets_terminal(
     targets: Targets, tid: int, sender: Process, call: SignalCall
-) -> tuple[SignalCall, Aim]:
+) -> tuple[SignalCall, SignalAim]:
     """Return the target of TIOCSPGRP. Another thread can change the group's number in memory, so
     the supervisor gives the terminal to the judged one."""
     found = procfs.stat(sender.pid)
@@ -90,25 +91,27 @@ def _gets_terminal(
     if aim is not OWN or not is_in_front:
         return call, aim  # the kernel stops a background job that wants the terminal
     group = targets.our_group(sender, -call.target) or 0
-    call, failed = _hold(tid, call)
+    call, failed = _hold(tid, call._replace(target=-group))
     if failed is UNRESOLVED_TARGET:  # the kernel may refuse copies of descriptors
         try:
             call, failed = call._replace(held=_open_terminal(tid, call.descriptor)), None
         except OSError:
             pass
-    return call, failed or SetForeground(group, Unrecorded.STAYS_INSIDE)
+    return call, failed or ChangeDescriptor(None, Unrecorded.STAYS_INSIDE)
 
 
-def _takes_terminal(targets: Targets, held: int) -> Aim:
+def _takes_terminal(targets: Targets, held: int) -> SignalAim:
     """Return the target of TIOCSCTTY, which takes a terminal from others with CAP_SYS_ADMIN."""
     terminal = _terminal_number(held)
     if os.geteuid() != 0 or not terminal:
         return OWN
     users = [pid for pid in procfs.all_pids() if (procfs.terminal(pid) or (0, 0))[0] == terminal]
-    return OWN if all(map(targets.is_inside, users)) else Refused(NOT_OWN_TERMINAL)
+    return OWN if all(map(targets.is_inside, users)) else RefusedCall(NOT_OWN_TERMINAL)
 
 
-def _signals_owner(targets: Targets, sender: Process, call: SignalCall) -> tuple[SignalCall, Aim]:
+def _signals_owner(
+    targets: Targets, sender: Process, call: SignalCall
+) -> tuple[SignalCall, SignalAim]:
     """Return the target of O_ASYNC or F_SETSIG: the owner, which may be from before the descriptor
     came here. For O_ASYNC, the call gets the owner that the kernel would set."""
     kind, number = struct.unpack("<ii", fcntl.fcntl(call.held, _F_GETOWN_EX, bytes(8)))
@@ -119,13 +122,13 @@ def _signals_owner(targets: Targets, sender: Process, call: SignalCall) -> tuple
         if terminal and not _is_master(call.held) and (group := _foreground_group(terminal)):
             kind, number = F_OWNER_PGRP, group
         call = call._replace(target=-number if kind == F_OWNER_PGRP else number)
-    owner: SignalTarget | Group | None = None
+    owner: SignalTarget | TargetGroup | None = None
     if number and kind == F_OWNER_PGRP:
         members = targets.of_group(sender, number)
-        owner = Group(tuple(members)) if members else None
+        owner = TargetGroup(tuple(members)) if members else None
     elif number:
         owner = targets.of_pid(sender, number)
-    return call, owner or SetAsync(None, Unrecorded.STAYS_INSIDE)
+    return call, owner or ChangeDescriptor(None, Unrecorded.STAYS_INSIDE)
 
 
 def _open_terminal(tid: int, fd: int) -> int:
@@ -172,28 +175,30 @@ def _foreground_group(terminal: int) -> int:
     return 0
 
 
-def set_owner(
-    sender: Process, call: SignalCall, target: SignalTarget | None, group: int | None
-) -> None:
-    """Set the owner of the descriptor that the call holds. `group`: for a group, our number."""
-    _check_is_our_user(sender)
-    if target is None:
-        number = 0
-    elif call.target < 0:
-        number = group or 0
-    elif not has_its_thread(target):
-        raise ProcessLookupError(errno.ESRCH, "no such thread")
+def change(sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
+    """Make the call on the descriptor that it holds. `target` is the judged owner."""
+    if call.kind is CallKind.SIGNAL_OF_OWNER:
+        fcntl.fcntl(call.held, F_SETSIG, call.flags)
+    elif call.kind is CallKind.ASYNC:
+        _set_async(sender, call)
     else:
+        _set_owner(sender, call, target)
+
+
+def _set_owner(sender: Process, call: SignalCall, target: SignalTarget | None) -> None:
+    _check_is_our_user(sender)
+    kind, number = F_OWNER_PID, 0
+    if call.target < 0:
+        kind, number = F_OWNER_PGRP, -call.target
+    elif target is not None:
+        if not has_its_thread(target):
+            raise ProcessLookupError(errno.ESRCH, "no such thread")
+        kind = F_OWNER_TID if target.thread else F_OWNER_PID
         number = target.thread or target.pid
-    kind = F_OWNER_PGRP if call.target < 0 else F_OWNER_TID if call.thread else F_OWNER_PID
     fcntl.fcntl(call.held, F_SETOWN_EX, struct.pack("<ii", kind, number))
 
 
-def set_async(sender: Process, call: SignalCall) -> None:
-    """Make the descriptor signal its owner, or choose the signal."""
-    if call.kind is CallKind.SIGNAL_OF_OWNER:
-        fcntl.fcntl(call.held, F_SETSIG, call.flags)
-        return
+def _set_async(sender: Process, call: SignalCall) -> None:
     if call.target or call.flags & os.O_NOATIME:
         _check_is_our_user(sender)
     if call.target:  # first, or the kernel would choose an owner that was not judged

@@ -16,21 +16,14 @@ from _frozen_importlib import (  # type: ignore[attr-defined]  # importlib would
     _find_spec,
 )
 from _frozen_importlib_external import ExtensionFileLoader, PathFinder
-from collections.abc import Callable
 
-from sigwrap.bare import IO, Any, TypeVar
-from sigwrap.kernel import procfs
-from sigwrap.kernel.libc import libc
+from sigwrap.bare import IO, Any
 from sigwrap.quick_import import code_of, read_bytecode
 
 # The extension modules outside the interpreter: what they are loaded from may be a user's file.
 _MODULES = frozenset({"re2._re2", "sigwrap.exec._repeated", "yaml._yaml"})
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 _COPIED_AT_ONCE = 1 << 24
-_FILE_SYSTEM = 0x200  # CLONE_FS: the working directory of a thread
-_PERTURB = -6  # M_PERTURB: malloc fills what it returns with the complement of this byte
-
-T = TypeVar("T")
 
 
 def sealed(name: str, data: bytes | IO[bytes]) -> int:
@@ -53,53 +46,21 @@ def sealed(name: str, data: bytes | IO[bytes]) -> int:
     return fd
 
 
-def with_path(fd: int, load: Callable[[str], T]) -> T:
-    """Call `load` with a path of the memory file.
-
-    Root in a session can mount something over /proc; then the path starts from our own /proc.
-    """
-    if not procfs.is_ours():
-        return load(f"/proc/self/fd/{fd}")
-    if libc.unshare(_FILE_SYSTEM) != 0:
-        raise ImportError("this thread cannot have its own working directory")
-    here = os.open(".", os.O_PATH | os.O_CLOEXEC)
-    os.chdir(procfs.held()[0])
-    _fill_allocated_memory(0)
-    try:
-        return load(f"./self/fd/{fd}")
-    finally:
-        _fill_allocated_memory(None)
-        os.chdir(here)
-        os.close(here)
-
-
-def _fill_allocated_memory(byte: int | None) -> None:
-    """Make malloc fill memory with `byte`, or stop it.
-
-    glibc 2.41 deadlocks without: where the working directory has no path, it takes a lock that it
-    has allocated and not initialized.
-    """
-    mallopt = getattr(libc, "mallopt", None)
-    if mallopt is not None:
-        mallopt(_PERTURB, 0 if byte is None else byte ^ 0xFF)
-
-
 def load_library(fd: int) -> None:
     """Load a library that others need: the linker finds it by the name in its header."""
-    with_path(fd, ctypes.CDLL)
+    ctypes.CDLL(_path_of(fd))
 
 
 def create_module(spec: ModuleSpec, fd: int) -> Any:
-    origin = spec.origin
-
-    def load(path: str) -> Any:
-        spec.origin = path
-        return ExtensionFileLoader(spec.name, path).create_module(spec)
-
+    origin, spec.origin = spec.origin, _path_of(fd)
     try:
-        return with_path(fd, load)
+        return ExtensionFileLoader(spec.name, spec.origin).create_module(spec)
     finally:
         spec.origin = origin
+
+
+def _path_of(fd: int) -> str:
+    return f"/proc/self/fd/{fd}"  # it is still ours: see read_patterns_engine
 
 
 class MemoryLoader(ExtensionFileLoader):
@@ -227,11 +188,15 @@ def read_what_is_used_later(*, in_a_run: bool = True) -> None:
         _read.read(name)
 
 
-def read_patterns_engine() -> None:
-    """Raises ImportError or PolicyError if there is none."""
+def read_patterns_engine(*, at_once: bool) -> None:
+    """Read the engine for its import at the first pattern, or import it now: where root in the
+    session may mount something over /proc, nothing is loaded from memory later.
+
+    Raises ImportError or PolicyError if there is none.
+    """
     for name in _USED_FOR_PATTERNS:
         _read.read(name)
-    if "re2" not in _read:
+    if at_once or "re2" not in _read:
         __import__("re2")
 
 

@@ -52,6 +52,7 @@ class _Pinned(NamedTuple):
 
 class _Noted(NamedTuple):
     time_ns: int
+    mapped: set[str]
     pins: dict[str, _Pinned]  # of files, directories, and the links on the path to these
     names: dict[str, list[str]]  # by directory: the loaded files in it
     of_the_start: list[str]  # what only a start reads
@@ -63,8 +64,10 @@ _noted: _Noted
 def note_own_files() -> None:
     """Note all files and their directories; the command is about to run."""
     global _noted
-    noted = _Noted(time.clock_gettime_ns(_CLOCK_OF_FILES), {}, {}, [*_of_the_start()])
-    for path in set(_files()):
+    time_ns = time.clock_gettime_ns(_CLOCK_OF_FILES)
+    mapped = {*mapped_in(procfs.all_contents("/proc/self/maps"))}
+    noted = _Noted(time_ns, mapped, {}, {}, [*_of_the_start()])
+    for path in () if _UNPACKED else {*mapped, *_files()}:
         folder, name = os.path.split(path)
         noted.names.setdefault(folder, []).append(name)
     known: Known = {}
@@ -80,16 +83,14 @@ def note_own_files() -> None:
 
 def changeable() -> list[str]:
     """Return the mapped files that this user can write: a change of one changes our code."""
-    return sorted(path for path in set(_mapped_files()) if _can_be_written(path))
-
-
-def _mapped_files() -> Iterator[str]:
-    """Yield the files of private mappings, except removed ones."""
-    return mapped_in(procfs.all_contents("/proc/self/maps"))
+    return sorted(path for path in _noted.mapped if _can_be_written(path))
 
 
 def mapped_in(maps: bytes) -> Iterator[str]:
-    """Yield the files in a text of /proc/PID/maps, where the kernel escapes only line ends."""
+    """Yield the files of private mappings, except removed ones, from a text of /proc/PID/maps.
+
+    The kernel escapes only line ends there.
+    """
     for line in maps.split(b"\n")[:-1]:
         _span, flags, _offset, _device, inode, padded = line.split(b" ", 5)
         path = os.fsdecode(padded.lstrip(b" "))
@@ -261,10 +262,7 @@ def _is_later(state: State) -> bool:
 
 
 def _files() -> Iterator[str]:
-    """Yield the loaded files outside the package."""
-    if _UNPACKED:
-        return
-    yield from _mapped_files()
+    """Yield the files of modules outside the package."""
     yield from (path for path in read_files() if path.startswith("/") and "/proc/" not in path)
     inside = ("/proc/", _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (PACKAGE,)
     for module in list(sys.modules.values()):

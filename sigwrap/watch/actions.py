@@ -8,12 +8,11 @@ import os
 import threading
 
 from sigwrap.approve.control_client import ask_one
-from sigwrap.approve.control_protocol import ControlReply, ControlRequest
+from sigwrap.approve.control_socket import ControlReply, ControlRequest
 from sigwrap.control import killswitch
 from sigwrap.control.activation import Activated, activate
 from sigwrap.errors import SessionError, StoreError
-from sigwrap.events import text, texts
-from sigwrap.outcomes import counted
+from sigwrap.events import counted, text, texts
 from sigwrap.text import printable, shortened
 from sigwrap.watch.board import Approve, Deny, Interrupt, KillAll, Lift, Order
 

@@ -7,7 +7,7 @@ import os
 import threading
 from contextlib import suppress
 
-from sigwrap.approve.control_protocol import attend, control_folder
+from sigwrap.approve.control_socket import attend, control_folder
 from sigwrap.log.folder import Folder, private_folder
 from sigwrap.text import printable
 

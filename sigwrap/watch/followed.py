@@ -7,14 +7,13 @@ import time
 from collections import deque
 from itertools import islice
 
-from sigwrap.approve.control_protocol import ControlReply
+from sigwrap.approve.control_socket import ControlReply
 from sigwrap.errors import StoreError
-from sigwrap.events import Event, number
+from sigwrap.events import ANSWER_OF, DENIED, Event, how_many, number, outcome
 from sigwrap.log.codec import decode_row
 from sigwrap.log.folder import journal_path
 from sigwrap.log.journal import JournalFile
 from sigwrap.log.reader import Session
-from sigwrap.outcomes import ANSWER_OF, DENIED, how_many, outcome
 from sigwrap.report.folds.selection import ASKED
 from sigwrap.report.forms.detail import detail
 from sigwrap.text import printable

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from sigwrap.approve.control_client import Answered, Unreachable, ask_all
-from sigwrap.approve.control_protocol import ControlReply
+from sigwrap.approve.control_socket import ControlReply
 from sigwrap.approve.questions import wants
 from sigwrap.approve.wording import detail_lines, rule_line
 from sigwrap.events import number, text, texts

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import islice
 
 from sigwrap.approve.control_client import Answered, Unreachable, ask_all
-from sigwrap.approve.control_protocol import ControlReply
+from sigwrap.approve.control_socket import ControlReply
 from sigwrap.bare import socket
 from sigwrap.control import killswitch
 from sigwrap.control.killswitch import State

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.approve.control_protocol import (
+from sigwrap.approve.control_socket import (
     BadRequest,
     decode_reply,
     decode_request,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.approve.approvers import find_typist
+from sigwrap.approve.typists import find_typist
 from sigwrap.approve.wording import MOST_WRONG
 from tests.support.harness import PYTHON, Running, Sigwrap
 from tests.support.policies import policy

@@ -13,8 +13,9 @@ import pytest
 
 from sigwrap.cli.app import run_app
 from sigwrap.log import reader
+from sigwrap.log.database import open_new_database
 from sigwrap.log.schema import APPLICATION_ID, EVENTS_TABLE
-from sigwrap.log.writer import SessionLog, open_new_database
+from sigwrap.log.writer import SessionLog
 
 FOR_EVER = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n"
 COMMANDS = (

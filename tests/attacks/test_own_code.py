@@ -215,7 +215,7 @@ def test_a_missing_file_is_noticed_by_its_folder(
 ) -> None:
     process = _started(as_user, installation.line("--", *WAITS))
     folder = installation.folder / "sigwrap" / "report"
-    (folder / "read.py").unlink()
+    (folder / "query.py").unlink()
     _goes_on(as_user, process)
     (event,) = as_user.events("own_files_changed")
     assert event.payload["files"] == [str(folder)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import sigwrap
-from sigwrap.approve import approvers, wording
+from sigwrap.approve import typists, wording
 from sigwrap.approve.questions import OpenRequest, Question, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def test_the_page_shows_an_approval_request_as_the_terminal_does(
     )
     request = OpenRequest(id="7f3a10", question=question, asked_at_s=0, deadline_s=300)
     lines = wording.lines_of(request, wording.SessionHints("agent-default"), 0)
-    answers = wording.Answers(or_always=True)
+    answers = wording.TypedAnswers(or_always=True)
     shown = "\n".join([*lines, f"  {answers.shown.rstrip()}"])
     assert f"```text\n{shown}\n```" in APPROVALS
     taken = {f"y {once}": Verdict.ONCE, f"a {always}": Verdict.ALWAYS, "n": Verdict.NO}
@@ -56,10 +56,10 @@ def test_the_page_names_terminals_that_sigwrap_does_not_ask_on() -> None:
     )
     names = re.findall(r"`(\w+)`", line)
     assert "emacs" in names
-    assert set(names) <= {*approvers._TYPISTS, *approvers._RECORDERS}
+    assert set(names) <= {*typists._TYPISTS, *typists._RECORDERS}
     (line,) = re.findall(r"^In (.*?) sigwrap asks in place if", APPROVALS, re.MULTILINE)
     names = re.findall(r"`(\w+)`", line)
-    assert set(names) == {each.lower() for each in approvers._MULTIPLEXERS}
+    assert set(names) == {each.lower() for each in typists._MULTIPLEXERS}
 
 
 def test_the_packages_version_is_the_programs() -> None:

@@ -17,6 +17,8 @@ def test_the_pages_have_the_types_and_views_of_today() -> None:
     events, query = EVENTS.read_text(encoding="utf-8"), QUERY.read_text(encoding="utf-8")
     assert with_types(events) == events, AGAIN
     assert with_views(query) == query, AGAIN
+    for page in (events, query):
+        assert not re.findall(r"^\| `[^|]*\| (?:\*\w+\* )?\s*\|", page, re.M), "no meaning"
     exported = ", ".join(f"`{column.name}`" for column in EXPORTED.columns)
     searched = ", ".join(f"`{name}`" for name in SEARCHED)
     assert exported in query and searched in query

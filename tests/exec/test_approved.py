@@ -275,7 +275,7 @@ def test_a_folder_that_something_is_mounted_over_is_noted(as_user: Sigwrap) -> N
     first = run.question()
     listed = run.answer("approvals").stdout
     assert b"directory %b/p\n" % str(as_user.folder).encode() in listed
-    assert b"something is mounted over its directory" in listed
+    assert b"note something is mounted over its directory or a parent: " in listed
     assert b"approved once only" in run.answer("approve", first, "--always").stderr
     second = run.question()
     listed = run.answer("approvals").stdout

@@ -39,7 +39,7 @@ from sigwrap.calls import (
     Under,
     number_of,
 )
-from sigwrap.kernel.bpf import ALLOW, NOTIFY, REFUSE, REFUSE_ABI, encode, mediation_filter
+from sigwrap.kernel.seccomp import ALLOW, NOTIFY, REFUSE, REFUSE_ABI, encode, mediation_filter
 from sigwrap.machine import IS_X86_64
 from tests.support.filters import ARCHES, SIGNAL_ARGUMENT, Code, verdict
 

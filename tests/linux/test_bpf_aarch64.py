@@ -26,7 +26,7 @@ from sigwrap.calls import (
     X86_64,
     Under,
 )
-from sigwrap.kernel.bpf import ALLOW, NOTIFY, REFUSE_ABI, encode, mediation_filter
+from sigwrap.kernel.seccomp import ALLOW, NOTIFY, REFUSE_ABI, encode, mediation_filter
 from tests.support.filters import Code, verdict
 
 EVERYTHING = frozenset(Under)

@@ -35,7 +35,7 @@ from sigwrap.calls import (
     WithoutBits,
     number_of,
 )
-from sigwrap.kernel.bpf import mediation_filter
+from sigwrap.kernel.seccomp import mediation_filter
 from sigwrap.machine import IS_X86_64
 from tests.support.filters import ARCHES, SIGNAL_ARGUMENT, Code, verdict
 

@@ -15,13 +15,11 @@ ROOT = Path(__file__).parents[2]
 LOOK = """
 import sys
 sys.path[:0] = [{root!r}]
-from sigwrap.kernel import procfs
 from sigwrap.start import own_code
 import os
-procfs.hold()
 {before}
 own_code.read_what_is_used_later()
-own_code.read_patterns_engine()
+own_code.read_patterns_engine(at_once=False)
 print("re2" in sys.modules, "re" in sys.modules)
 own_code.import_nothing_more()
 here = os.getcwd()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sigwrap.approve.control_protocol import attend, is_attended
+from sigwrap.approve.control_socket import attend, is_attended
 
 
 def folder(path: Path) -> int:

@@ -12,9 +12,10 @@ from queue import SimpleQueue
 
 import pytest
 
+from sigwrap.cli.note_in_time import write_in_time
 from sigwrap.kernel import terminals
 from sigwrap.kernel.file_state import note_first_devices
-from sigwrap.kernel.terminals import Line, OwnLines, prepare_to_write, write_in_time
+from sigwrap.kernel.terminals import Line, OwnLines, prepare_to_write
 from tests.support.waiting import Pipe
 
 

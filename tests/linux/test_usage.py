@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from sigwrap.control import usage
-from sigwrap.control.cgroups import SessionCgroup
 from sigwrap.control.usage import ProcessUse
 from sigwrap.kernel import limits, procfs
 from tests.support.waiting import await_that
@@ -96,8 +95,7 @@ def child() -> Iterator[int]:
 
 
 def test_groups_made_below_are_removed_too(above: Path, child: int) -> None:
-    subject = SessionCgroup(SESSION)
-    subject.take(child, 64 * MIB)
+    groups = usage.make_groups(SESSION, child, 64 * MIB)
     own = above / f"sigwrap-{SESSION}"
     if not own.exists():
         pytest.skip("nothing is counted in these groups")
@@ -105,7 +103,8 @@ def test_groups_made_below_are_removed_too(above: Path, child: int) -> None:
     (own / "a" / "c").mkdir()
     os.kill(child, signal.SIGKILL)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-    subject.remove()
+    for group in groups:
+        group.remove()
     assert not own.exists()
 
 
@@ -113,10 +112,5 @@ def test_where_none_can_be_made_it_goes_without(
     tmp_path: Path, child: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "own_folders", lambda: {"": str(tmp_path / "none"), "memory": "/"})
-    subject = SessionCgroup(SESSION)
-    subject.take(child, MIB)
-    assert (subject.counts_time, subject.counts_memory) == (False, False)
-    assert (subject.time_ms(), subject.memory_bytes()) == (0, 0)
-    assert not subject.ran_out_of_memory()
-    subject.remove()
+    assert usage.make_groups(SESSION, child, MIB) == []
     assert not Path(f"/sigwrap-{SESSION}").exists()

@@ -31,7 +31,7 @@ from sigwrap.session.effects import (
     VerifyThenContinue,
 )
 from sigwrap.session.lineage import Process
-from sigwrap.signal.facts import CallKind, Group, SignalFacts
+from sigwrap.signal.facts import CallKind, SignalFacts, TargetGroup
 from sigwrap.signal.judge import SignalMediator
 from tests.mediate.transcript import OURS, engine, facts, nobody_handles
 
@@ -117,8 +117,8 @@ def test_a_signal_rule_escalates_too_for_each_member_of_a_group() -> None:
         assert found.what.endswith(what)
     assert [each.rule for each in _signal(23, ITSELF)] == ["own"]
     other = CHILD._replace(pid=51)
-    assert [each.rule for each in _signal(15, Group((CHILD, other)))] == ["no", "no"]
-    assert _signal(10, Group((CHILD, other))) == []
+    assert [each.rule for each in _signal(15, TargetGroup((CHILD, other)))] == ["no", "no"]
+    assert _signal(10, TargetGroup((CHILD, other))) == []
 
 
 # Who watches

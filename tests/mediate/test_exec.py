@@ -761,6 +761,11 @@ def test_the_question_names_no_file_that_is_not_there(shell: Shell) -> None:
     [
         (".../git", OURS, "the path of its file is too long to show"),
         ("/git", OURS._replace(folder=""), "the path of its directory is too long to show"),
+        (
+            "/git",
+            OURS._replace(is_covered=True),
+            "something is mounted over its directory or a parent: the path shows you another file",
+        ),
     ],
 )
 def test_a_path_that_tells_too_little_is_asked_about_each_time(

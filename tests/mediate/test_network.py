@@ -8,10 +8,10 @@ import pytest
 
 from sigwrap.approve.questions import Answer, denial
 from sigwrap.network.judge import (
-    Aim,
     NetworkFacts,
     NetworkMediator,
     OutOfRules,
+    SocketAim,
     runs_nothing,
 )
 from sigwrap.policy.judge.network import Direction, Endpoint, Protocol, endpoint_of
@@ -49,7 +49,7 @@ class Subject:
     def __init__(self) -> None:
         self._mediator = NetworkMediator(engine(RULES).network, "x")
 
-    def asks(self, aim: Aim, syscall: str = "connect") -> Transcript:
+    def asks(self, aim: SocketAim, syscall: str = "connect") -> Transcript:
         return play_from(self._mediator, NetworkFacts(CURL, syscall, aim))
 
 

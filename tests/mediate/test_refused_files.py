@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from sigwrap.files.judge import MOST_EVENTS, MOST_LINES, Found, Refusals, payload_of
+from sigwrap.files.judge import MOST_EVENTS, MOST_LINES, Found, Inferred, Refusals
 from sigwrap.policy.judge.request import Operation
 from tests.mediate.transcript import engine
 
@@ -43,7 +43,7 @@ def inferred(subject: Refusals, line: str, status: int = 1, folder: str = "/h/p"
     if suspicion is None:
         return []
     found = subject.inferred(suspicion, status, look)
-    return [f"{' '.join(subject.shown(each))} {each.rule}" for each in found]
+    return [f"{' '.join(subject.shown(each))} {each.rule}" for each, _ in found]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_each_file_is_one_event_and_none_without_end() -> None:
     ):
         suspicion = subject.suspects(shlex.split(line), "/h/p")
         found = () if suspicion is None else subject.inferred(suspicion, 1, look)
-        events += sum(map(subject.is_new, found))
+        events += sum(is_new for _, is_new in found)
     assert events == MOST_EVENTS
     again = [inferred(subject, "cat /h/.ssh/k") for _ in range(MOST_LINES)]
     assert sum(map(len, again)) == MOST_LINES - MOST_EVENTS - 1
@@ -125,9 +125,7 @@ def test_the_event_has_the_words_masked_and_cut() -> None:
     argv = ("curl", "--token", "hunter2", "--key=/h/.ssh/k", *["x" * 1000] * 1000)
     suspicion = subject.suspects(argv, "/h/p")
     assert suspicion is not None
-    (found,) = subject.inferred(suspicion, 1, look)
-    payload = payload_of(found, suspicion, "curl", 1)
-    assert payload["command"][:4] == ["curl", "--token", "***", "--key=/h/.ssh/k"]
-    assert len(str(payload)) < 8000
-    assert (payload["operation"], payload["path"]) == ("read", "/h/.ssh/k")
-    assert (payload["rule_name"], payload["exit_code"]) == ("secrets", 1)
+    assert suspicion.command[:4] == ["curl", "--token", "***", "--key=/h/.ssh/k"]
+    assert len(str(suspicion.command)) < 8000
+    ((found, is_new),) = subject.inferred(suspicion, 1, look)
+    assert (found, is_new) == (Inferred(Operation.READ, "/h/.ssh/k", "secrets"), True)

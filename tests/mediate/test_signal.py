@@ -16,6 +16,7 @@ from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Decision, TargetType,
 from sigwrap.policy.judge.signals import ALL
 from sigwrap.session.effects import (
     Ask,
+    ChangeDescriptor,
     Continue,
     ContinueToChildren,
     Effect,
@@ -25,9 +26,6 @@ from sigwrap.session.effects import (
     Look,
     LookAgain,
     Send,
-    SetAsync,
-    SetForeground,
-    SetOwner,
     SignalTarget,
     Succeed,
     Unrecorded,
@@ -43,11 +41,11 @@ from sigwrap.signal.facts import (
     REACHES_NONE,
     UNREAD,
     UNRESOLVED,
-    Aim,
     CallKind,
-    Group,
-    Refused,
+    RefusedCall,
+    SignalAim,
     SignalFacts,
+    TargetGroup,
 )
 from sigwrap.signal.judge import SignalMediator
 from tests.mediate.transcript import Transcript, engine, nobody_handles, play, play_from
@@ -89,7 +87,7 @@ NO = Answer(granted=False, by="the terminal", message="", reason="denied")
 
 def sends(
     number: int,
-    aim: Aim,
+    aim: SignalAim,
     *,
     kind: CallKind = CallKind.NUMBER,
     syscall: str = "kill",
@@ -183,10 +181,10 @@ def test_what_lies_in_memory_or_is_named_by_a_pidfd_is_done_by_the_supervisor() 
         Send(DESCENDANT, TERM), reply=0
     ).succeeds()
     sends(KILL, DESCENDANT, kind=CallKind.OWNER_IN_MEMORY).records("signal_sent").yields(
-        SetOwner(DESCENDANT), reply=0
+        ChangeDescriptor(DESCENDANT), reply=0
     ).succeeds()
     sends(KILL, DESCENDANT, kind=CallKind.OWNER_IN_MEMORY).records("signal_sent").yields(
-        SetOwner(DESCENDANT), reply=errno.EBADF
+        ChangeDescriptor(DESCENDANT), reply=errno.EBADF
     ).fails(errno.EBADF)
 
 
@@ -209,9 +207,12 @@ def test_tracing_is_judged_as_a_sigkill_inside_and_denied_outside() -> None:
 
 @pytest.mark.parametrize(
     ("aim", "rule"),
-    [(Refused(EVERYBODY), "builtin:everybody"), (Refused(UNRESOLVED), "builtin:unresolved")],
+    [
+        (RefusedCall(EVERYBODY), "builtin:everybody"),
+        (RefusedCall(UNRESOLVED), "builtin:unresolved"),
+    ],
 )
-def test_everybody_and_what_cannot_be_resolved_are_denied(aim: Aim, rule: str) -> None:
+def test_everybody_and_what_cannot_be_resolved_are_denied(aim: SignalAim, rule: str) -> None:
     transcript = sends(TERM, aim).records(
         "signal_blocked", rule_name=rule, target_pid=None, target_type="unknown"
     )
@@ -220,23 +221,23 @@ def test_everybody_and_what_cannot_be_resolved_are_denied(aim: Aim, rule: str) -
 
 
 def test_a_call_whose_arguments_are_not_read_in_time_is_denied() -> None:
-    sends(TERM, Refused(UNREAD)).records(
+    sends(TERM, RefusedCall(UNREAD)).records(
         "signal_blocked", rule_name="builtin:unresolved", target_pid=None
     ).fails(errno.EFAULT)
 
 
 def test_a_denial_without_a_target_or_an_event_fails_all_the_same() -> None:
-    sends(TERM, Refused(EVERYBODY)).records("signal_blocked", reply=Logged.FAILED).fails(
+    sends(TERM, RefusedCall(EVERYBODY)).records("signal_blocked", reply=Logged.FAILED).fails(
         errno.EPERM
     )
 
 
 def test_what_reaches_nobody_or_the_kernel_refuses_needs_no_event() -> None:
-    sends(KILL, NO_OWNER).yields(SetOwner(None, Unrecorded.REACHES_NOBODY), reply=0).succeeds(
-        Unrecorded.REACHES_NOBODY
-    )
     sends(KILL, NO_OWNER).yields(
-        SetOwner(None, Unrecorded.REACHES_NOBODY), reply=errno.EBADF
+        ChangeDescriptor(None, Unrecorded.REACHES_NOBODY), reply=0
+    ).succeeds(Unrecorded.REACHES_NOBODY)
+    sends(KILL, NO_OWNER).yields(
+        ChangeDescriptor(None, Unrecorded.REACHES_NOBODY), reply=errno.EBADF
     ).fails(errno.EBADF, Unrecorded.NOTHING_HAPPENS)
     sends(577, REACHES_NONE).goes_on(Unrecorded.REACHES_NOBODY)
     sends(TERM, would_fail(errno.ESRCH)).fails(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
@@ -256,7 +257,7 @@ def test_a_process_that_signals_itself_is_counted() -> None:
 
 
 def group(number: int, *members: SignalTarget, kind: CallKind = CallKind.NUMBER) -> Transcript:
-    return sends(number, Group(members), kind=kind)
+    return sends(number, TargetGroup(members), kind=kind)
 
 
 def test_a_group_that_may_all_be_reached_is_the_kernels() -> None:
@@ -286,7 +287,7 @@ def test_of_a_group_of_which_nobody_is_reached_the_sender_is_told() -> None:
 
 def test_all_of_a_job_that_has_the_terminal_stop_the_sender_last() -> None:
     number = signal.SIGTSTP
-    aim = Group((ITSELF, OURSELVES, SIBLING, CHILD), is_own_job=True)
+    aim = TargetGroup((ITSELF, OURSELVES, SIBLING, CHILD), is_own_job=True)
     transcript = sends(number, aim)
     for target in (ITSELF, SIBLING, CHILD):
         transcript.records("signal_sent", target_pid=target.pid, rule_name="builtin:job")
@@ -296,7 +297,7 @@ def test_all_of_a_job_that_has_the_terminal_stop_the_sender_last() -> None:
 
 
 def test_of_a_job_who_is_outside_gets_what_the_key_would_send() -> None:
-    aim = Group((OUTSIDE, CHILD), is_own_job=True)
+    aim = TargetGroup((OUTSIDE, CHILD), is_own_job=True)
     by_key = sends(signal.SIGTSTP, aim).records("signal_sent", target_pid=OUTSIDE.pid)
     by_key.records("signal_sent", target_pid=CHILD.pid).yields(
         Send(OUTSIDE, signal.SIGTSTP), reply=0
@@ -337,10 +338,10 @@ def test_an_unlogged_group_has_no_events_but_those_of_others() -> None:
 @pytest.mark.parametrize("kind", [CallKind.OWNER, CallKind.OWNER_IN_MEMORY])
 def test_a_group_owns_a_descriptor_only_if_all_may_be_reached(kind: CallKind) -> None:
     group(TERM, DESCENDANT, CHILD, kind=kind).records("signal_sent").records("signal_sent").yields(
-        SetOwner(DESCENDANT), reply=0
+        ChangeDescriptor(DESCENDANT), reply=0
     ).succeeds()
     group(TERM, DESCENDANT, CHILD, kind=kind).records("signal_sent").records("signal_sent").yields(
-        SetOwner(DESCENDANT), reply=errno.EINVAL
+        ChangeDescriptor(DESCENDANT), reply=errno.EINVAL
     ).fails(errno.EINVAL)
     group(TERM, DESCENDANT, SIBLING, kind=kind).records(
         "signal_blocked", decision="deny", rule_name="inside"
@@ -427,8 +428,8 @@ SIGNAL = SignalFacts(BASH, "kill", USR2, CallKind.NUMBER, CHILD, 1, (), nobody_h
         SIGNAL._replace(aim=CHILD._replace(pid=52)),
         SIGNAL._replace(aim=CHILD._replace(start_time=6)),
         SIGNAL._replace(aim=CHILD._replace(comm="postgres")),
-        SIGNAL._replace(aim=Group((CHILD, DESCENDANT))),
-        SIGNAL._replace(aim=Group((CHILD, OUTSIDE))),
+        SIGNAL._replace(aim=TargetGroup((CHILD, DESCENDANT))),
+        SIGNAL._replace(aim=TargetGroup((CHILD, OUTSIDE))),
         SIGNAL._replace(aim=OUTSIDE),
         SIGNAL._replace(syscall="prlimit64", kind=CallKind.CHANGE),
         SIGNAL._replace(syscall="ptrace", kind=CallKind.TRACE),
@@ -444,7 +445,7 @@ def test_who_is_outside_is_said_and_said_first() -> None:
     assert asked_about(SIGNAL._replace(aim=OUTSIDE)).what == (
         "SIGUSR2 to 70 (postgres), outside this session"
     )
-    everybody = Group((CHILD, OUTSIDE, DESCENDANT._replace(comm="a); 1 (b")))
+    everybody = TargetGroup((CHILD, OUTSIDE, DESCENDANT._replace(comm="a); 1 (b")))
     assert asked_about(SIGNAL._replace(aim=everybody)).what == (
         "SIGUSR2 to 70 (postgres), outside this session; 50 (sleep); 51 ('a); 1 (b')"
     )
@@ -457,7 +458,7 @@ def test_a_group_becomes_an_owner_if_somebody_says_yes(answer: Answer) -> None:
     transcript = group(USR2, CHILD, kind=CallKind.OWNER)
     transcript.next(answer)
     if answer.granted:
-        transcript.records("signal_approved").yields(SetOwner(CHILD), reply=0)
+        transcript.records("signal_approved").yields(ChangeDescriptor(CHILD), reply=0)
         transcript.succeeds()
     else:
         transcript.is_blocked("request denied", decision="deny")
@@ -501,7 +502,7 @@ def test_whether_a_target_handles_it_is_asked_anew_and_only_where_a_rule_asks() 
 OPEN = engine("signal_rules:\n  - {name: all, signals: ['@all'], decision: allow}\n")
 
 
-def beyond(aim: Aim, *, kind: CallKind = CallKind.NUMBER) -> Transcript:
+def beyond(aim: SignalAim, *, kind: CallKind = CallKind.NUMBER) -> Transcript:
     facts = SignalFacts(BASH, "kill", TERM, kind, aim, 4711, (), nobody_handles)
     return play_from(SignalMediator(OPEN, domain=True), facts)
 
@@ -514,7 +515,7 @@ def test_what_the_kernel_would_keep_inside_is_sent_from_outside(kind: CallKind) 
 
 def test_inside_of_the_wall_the_kernel_does_it() -> None:
     beyond(CHILD).records("signal_sent").yields(ContinueToChildren()).ends()
-    group = beyond(Group((CHILD, ITSELF))).records("signal_sent").records("signal_sent")
+    group = beyond(TargetGroup((CHILD, ITSELF))).records("signal_sent").records("signal_sent")
     group.yields(ContinueToChildren()).ends()
     beyond(OUTSIDE, kind=CallKind.CHANGE).records("signal_sent").goes_on()
     beyond(Succeed(Unrecorded.ONLY_ASKS)).succeeds(Unrecorded.ONLY_ASKS)
@@ -534,7 +535,7 @@ def test_a_signal_to_a_child_may_end_it_unless_it_does_nothing(number: int) -> N
 def test_somebody_outside_comes_to_own_a_descriptor_by_us(kind: CallKind) -> None:
     """The kernel remembers the wall of whoever set it."""
     transcript = beyond(OUTSIDE, kind=kind).records("signal_sent")
-    transcript.yields(SetOwner(OUTSIDE), reply=0).succeeds()
+    transcript.yields(ChangeDescriptor(OUTSIDE), reply=0).succeeds()
 
 
 # Calls that reach a process without a signal: judged like one
@@ -550,14 +551,14 @@ defaults: {command: deny, signal: allow}
 INSIDE, NOTHING = Unrecorded.STAYS_INSIDE, Unrecorded.NOTHING_HAPPENS
 
 
-def calls(syscall: str, kind: CallKind, number: int, aim: Aim) -> Transcript:
+def calls(syscall: str, kind: CallKind, number: int, aim: SignalAim) -> Transcript:
     mediator = SignalMediator(OF_CALLS, domain=False)
     facts = SignalFacts(BASH, syscall, number, kind, aim, 1, (), nobody_handles)
     return play_from(mediator, facts)
 
 
 def slows(*targets: SignalTarget) -> Transcript:
-    aim = targets[0] if len(targets) == 1 else Group(targets)
+    aim = targets[0] if len(targets) == 1 else TargetGroup(targets)
     return calls("setpriority", CallKind.CHANGE, STOP, aim)
 
 
@@ -570,7 +571,7 @@ def test_of_another_or_of_everybody_it_is_judged_as_a_signal() -> None:
     slows(CHILD).records("signal_sent", signal_name="SIGSTOP", rule_name="inside").goes_on()
     slows(SIBLING).is_blocked("not them")
     slows(OURSELVES).is_blocked("sigwrap: denied: ", rule_name="builtin:sigwrap")
-    calls("setpriority", CallKind.CHANGE, STOP, Refused(EVERYBODY)).is_blocked(
+    calls("setpriority", CallKind.CHANGE, STOP, RefusedCall(EVERYBODY)).is_blocked(
         "sigwrap: denied: ", rule_name="builtin:everybody"
     )
 
@@ -585,7 +586,7 @@ def test_of_a_group_it_is_all_or_none() -> None:
 
 @pytest.mark.parametrize("answer", [YES, NO])
 def test_of_a_group_that_is_asked_about_too(answer: Answer) -> None:
-    asked = calls("setpriority", CallKind.CHANGE, USR2, Group((CHILD,)))
+    asked = calls("setpriority", CallKind.CHANGE, USR2, TargetGroup((CHILD,)))
     assert isinstance(asked.next(answer), Ask)
     if answer.granted:
         asked.records("signal_approved").goes_on()
@@ -598,7 +599,7 @@ PARENT = SignalTarget(30, 5, "sh", types(TargetType.ANCESTORS, TargetType.AGENT)
 
 def changes(
     syscall: str,
-    aim: Aim = PARENT,
+    aim: SignalAim = PARENT,
     *,
     may: bool = True,
     kind: CallKind = CallKind.CHANGE,
@@ -633,7 +634,7 @@ def test_nothing_else_is_changed_because_of_that() -> None:
     for aim in (SIBLING, OUTSIDE, CHILD):
         changes("setpriority", aim, rules=OURS_ALONE).is_blocked("sigwrap: denied: ", **blocked)
     changes("setpriority", OURSELVES).is_blocked("sigwrap: denied: ", rule_name="builtin:sigwrap")
-    of_a_group = changes("setpriority", Group((PARENT,)), rules=OURS_ALONE)
+    of_a_group = changes("setpriority", TargetGroup((PARENT,)), rules=OURS_ALONE)
     of_a_group.records("signal_blocked", **blocked).tells("sigwrap: denied: ").fails(errno.EPERM)
 
 
@@ -662,29 +663,31 @@ def test_what_gives_a_descriptor_is_not_absorbed() -> None:
 # A descriptor that signals
 
 
-def has_signalled(aim: Aim) -> Transcript:
+def has_signalled(aim: SignalAim) -> Transcript:
     return calls("fcntl", CallKind.ASYNC, KILL, aim)
 
 
 def test_what_would_be_signalled_is_judged_and_else_free() -> None:
-    has_signalled(CHILD).records("signal_sent").yields(SetAsync(CHILD), reply=0).succeeds()
+    has_signalled(CHILD).records("signal_sent").yields(ChangeDescriptor(CHILD), reply=0).succeeds()
     has_signalled(OURSELVES).is_blocked("sigwrap: denied: ")
-    has_signalled(Group((ITSELF, CHILD))).records("signal_sent").records("signal_sent").yields(
-        SetAsync(ITSELF), reply=errno.EPERM
-    ).fails(errno.EPERM)
-    has_signalled(Group((ITSELF, OURSELVES))).records("signal_blocked").is_blocked(
+    has_signalled(TargetGroup((ITSELF, CHILD))).records("signal_sent").records(
+        "signal_sent"
+    ).yields(ChangeDescriptor(ITSELF), reply=errno.EPERM).fails(errno.EPERM)
+    has_signalled(TargetGroup((ITSELF, OURSELVES))).records("signal_blocked").is_blocked(
         "sigwrap: denied: ", rule_name="builtin:sigwrap"
     )
-    has_signalled(ITSELF).yields(SetAsync(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
-    has_signalled(SetAsync(None, INSIDE)).yields(SetAsync(None, INSIDE), reply=0).succeeds(INSIDE)
-    has_signalled(SetAsync(None, INSIDE)).yields(SetAsync(None, INSIDE), reply=errno.EBADF).fails(
-        errno.EBADF, NOTHING
-    )
+    has_signalled(ITSELF).yields(ChangeDescriptor(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
+    has_signalled(ChangeDescriptor(None, INSIDE)).yields(
+        ChangeDescriptor(None, INSIDE), reply=0
+    ).succeeds(INSIDE)
+    has_signalled(ChangeDescriptor(None, INSIDE)).yields(
+        ChangeDescriptor(None, INSIDE), reply=errno.EBADF
+    ).fails(errno.EBADF, NOTHING)
     by = ("fcntl", CallKind.SIGNAL_OF_OWNER)
     calls(*by, KILL, SIBLING).is_blocked("not them")
-    calls(*by, KILL, ITSELF).yields(SetAsync(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
+    calls(*by, KILL, ITSELF).yields(ChangeDescriptor(ITSELF, INSIDE), reply=0).succeeds(INSIDE)
     calls(*by, KILL, OUTSIDE).records("signal_sent", target_pid=70).yields(
-        SetAsync(OUTSIDE), reply=0
+        ChangeDescriptor(OUTSIDE), reply=0
     ).succeeds()
 
 
@@ -701,16 +704,16 @@ def test_what_would_be_signalled_is_judged_and_else_free() -> None:
     ],
 )
 def test_what_is_not_the_sessions_own_is_denied(kind: CallKind, rule: Decision) -> None:
-    calls("any", kind, TTIN, Refused(rule)).is_blocked("sigwrap: denied: ", rule_name=rule.rule)
+    calls("any", kind, TTIN, RefusedCall(rule)).is_blocked("sigwrap: denied: ", rule_name=rule.rule)
     calls("any", kind, TTIN, OWN).goes_on(INSIDE)
 
 
 def test_the_supervisor_gives_a_group_the_terminal() -> None:
-    calls("ioctl", CallKind.FOREGROUND, TTIN, SetForeground(50, INSIDE)).yields(
-        SetForeground(50, INSIDE), reply=0
+    calls("ioctl", CallKind.FOREGROUND, TTIN, ChangeDescriptor(None, INSIDE)).yields(
+        ChangeDescriptor(None, INSIDE), reply=0
     ).succeeds(INSIDE)
-    calls("ioctl", CallKind.FOREGROUND, TTIN, SetForeground(50, INSIDE)).yields(
-        SetForeground(50, INSIDE), reply=errno.ENOTTY
+    calls("ioctl", CallKind.FOREGROUND, TTIN, ChangeDescriptor(None, INSIDE)).yields(
+        ChangeDescriptor(None, INSIDE), reply=errno.ENOTTY
     ).fails(errno.ENOTTY, NOTHING)
 
 

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from sigwrap.control import usage
 from sigwrap.control.usage import (
     LATEST_FOR_MEMORY_S,
     LATEST_S,
     SOONEST_FOR_MEMORY_S,
     SOONEST_S,
-    LimitNear,
     ProcessorTime,
     ProcessUse,
-    UsageLimits,
+    Usage,
 )
+from sigwrap.policy.judge.rules import Limits
 from sigwrap.session.run_end import KillDemanded, LimitReached
 
 MIB = 1 << 20
@@ -70,63 +74,93 @@ def test_a_process_that_waits_for_another_is_not_counted_twice() -> None:
 # What is passed
 
 
-def limits(cpu: int = 0, memory: int = 0, processors: int = 2) -> UsageLimits:
-    return UsageLimits(cpu_time_s=cpu, memory_bytes=memory, processors=processors)
+class Run(Usage):
+    """Has no control groups; `passed` is what the limits came to."""
+
+    def __init__(self, cpu: int = 0, memory: int = 0, processors: int = 2) -> None:
+        super().__init__(Limits(cpu_time_s=cpu, memory_bytes=memory), 0, "none")
+        self.passed: list[object] = []
+        self._processors = processors
+        self._recorder: Any = SimpleNamespace(record=self._record)
+        self._ending: Any = SimpleNamespace(on=self.passed.append)
+
+    def _record(self, event: str, _pid: int, payload: dict[str, object]) -> None:
+        self.passed.append((event, payload))
+
+    def after_cpu(self, used_ms: int) -> list[object]:
+        self.passed.clear()
+        self.cpu_used(used_ms)
+        return list(self.passed)
+
+    def after_memory(self, used: int, *, is_certain: bool = False) -> list[object]:
+        self.passed.clear()
+        self.memory_used(used, is_certain=is_certain)
+        return list(self.passed)
+
+
+@pytest.fixture(autouse=True)
+def no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage, "make_groups", lambda *_: [])
+
+
+def near(limit: str, maximum: int, used: int) -> tuple[str, dict[str, object]]:
+    return ("limit_near", {"limit": limit, "maximum": maximum, "used": used})
 
 
 def test_half_and_all_of_the_processor_time_are_passed_once_each() -> None:
-    subject = limits(cpu=10)
-    assert subject.cpu_used(4999) == []
-    assert subject.cpu_used(5000) == [LimitNear("cpu_time", 10, 5)]
-    assert subject.cpu_used(10_000) == []
+    subject = Run(cpu=10)
+    assert subject.after_cpu(4999) == []
+    assert subject.after_cpu(5000) == [near("cpu_time", 10, 5)]
+    assert subject.after_cpu(10_000) == []
     why = "cpu_time: used 12.4 s of 10 s of processor time"
-    assert subject.cpu_used(12_340) == [LimitReached("cpu_time", 10, why, 12.4)]
-    assert subject.cpu_used(50_000) == []
+    assert subject.after_cpu(12_340) == [LimitReached("cpu_time", 10, why, 12.4)]
+    assert subject.after_cpu(50_000) == []
 
 
 def test_without_a_limit_nothing_is_passed() -> None:
-    subject = limits()
-    assert subject.cpu_used(1 << 60) == []
-    assert not subject.is_worth_a_closer_look(1 << 60)
+    assert Run().after_cpu(1 << 60) == []
 
 
 def test_memory_that_was_summed_up_counts_when_it_was_seen_twice() -> None:
-    subject = limits(memory=100 * MIB)
-    assert subject.memory_used(60 * MIB, 1.0, is_certain=False) == [
-        LimitNear("memory", 100 * MIB, 60 * MIB)
-    ]
-    assert subject.memory_used(101 * MIB, 2.0, is_certain=False) == []
-    assert subject.memory_used(90 * MIB, 3.0, is_certain=False) == []
-    assert subject.memory_used(101 * MIB, 4.0, is_certain=False) == []
+    subject = Run(memory=100 * MIB)
+    assert subject.after_memory(60 * MIB) == [near("memory", 100 * MIB, 60 * MIB)]
+    assert subject.after_memory(101 * MIB) == []
+    assert subject.after_memory(90 * MIB) == []
+    assert subject.after_memory(101 * MIB) == []
     assert subject.next_look_s(0) == SOONEST_FOR_MEMORY_S
     used, why = int(102.5 * MIB), "memory: 102.5M in use, over the limit of 100M"
-    reached = LimitReached("memory", 100 * MIB, why, used)
-    assert subject.memory_used(used, 5.0, is_certain=False) == [reached]
+    assert subject.after_memory(used) == [LimitReached("memory", 100 * MIB, why, used)]
 
 
 def test_memory_beyond_the_limit_counts_once() -> None:
-    (reached,) = limits(memory=1024).memory_used(2048, 1.0, is_certain=True)
+    (reached,) = Run(memory=1024).after_memory(2048, is_certain=True)
     assert reached == LimitReached("memory", 1024, "memory: 2K in use, over the limit of 1K", 2048)
-    subject = limits(memory=100 * MIB)
-    subject.memory_used(200 * MIB, 1.0, is_certain=True)
-    assert subject.memory_used(249 * MIB, 2.0, is_certain=True) == []
-    (grows,) = subject.memory_used(251 * MIB, 3.0, is_certain=True)
+    subject = Run(memory=100 * MIB)
+    subject.after_memory(200 * MIB, is_certain=True)
+    assert subject.after_memory(249 * MIB, is_certain=True) == []
+    (grows,) = subject.after_memory(251 * MIB, is_certain=True)
     assert grows == KillDemanded("memory: 251M in use by now, over the limit of 100M")
-    assert subject.memory_used(900 * MIB, 4.0, is_certain=True) == []
-    subject = limits(memory=100 * MIB)
-    ran_out = subject.memory_ran_out()
+    assert subject.after_memory(900 * MIB, is_certain=True) == []
+
+
+def test_memory_that_ran_out_is_the_limit_once() -> None:
+    subject = Run(memory=100 * MIB)
+    assert subject.limit_at_end() is None
+    group: Any = SimpleNamespace(ran_out_of_memory=lambda: True)
+    subject._groups = [group]
+    ran_out = subject.limit_at_end()
     assert ran_out is not None and ran_out.why == (
         "memory: the kernel killed a process at the limit of 100M"
     )
-    assert subject.memory_ran_out() is None
-    assert subject.memory_used(101 * MIB, 1.0, is_certain=True) == []
+    assert subject.limit_at_end() is None
+    assert subject.after_memory(101 * MIB, is_certain=True) == []
 
 
 def test_an_upper_bound_is_enough_below_half_and_then_up_to_the_limit() -> None:
     for at_most, closer in ((49, False), (50, True), (500, True)):
-        assert limits(memory=100).is_worth_a_closer_look(at_most) is closer
-    subject = limits(memory=100)
-    subject.memory_used(60, 1.0, is_certain=True)
+        assert Run(memory=100).is_worth_a_closer_look(at_most) is closer
+    subject = Run(memory=100)
+    subject.memory_used(60, is_certain=True)
     assert not subject.is_worth_a_closer_look(99)
     assert subject.is_worth_a_closer_look(100)
 
@@ -136,25 +170,22 @@ def test_an_upper_bound_is_enough_below_half_and_then_up_to_the_limit() -> None:
 
 def test_the_next_look_comes_before_all_processors_can_have_used_the_rest() -> None:
     for used_ms, wait_s in ((0, LATEST_S), (2000, 4.0), (9000, 0.5), (9999, SOONEST_S)):
-        subject = limits(cpu=10)
+        subject = Run(cpu=10)
         subject.cpu_used(used_ms)
         assert subject.next_look_s(0.0001) == pytest.approx(wait_s)
 
 
-def test_memory_is_looked_at_the_more_often_the_less_is_left_and_the_faster_it_grows() -> None:
-    subject = limits(memory=1024 * MIB)
-    subject.memory_used(1 * MIB, 1.0, is_certain=False)
-    assert subject.next_look_s(0) == pytest.approx(LATEST_FOR_MEMORY_S, rel=0.01)
-    subject.memory_used(512 * MIB, 2.0, is_certain=False)
-    assert subject.next_look_s(0) == pytest.approx(0.5, rel=0.01)
-    subject.memory_used(768 * MIB, 2.1, is_certain=False)  # 2.5 GB a second
-    assert subject.next_look_s(0) == pytest.approx(0.05, rel=0.01)
+def test_memory_is_looked_at_the_more_often_the_less_is_left() -> None:
+    subject = Run(memory=4096 * MIB)
+    for used, wait_s in ((1, LATEST_FOR_MEMORY_S), (3072, 0.5), (3968, 0.0625), (4095, 0.05)):
+        subject.memory_used(used * MIB)
+        assert subject.next_look_s(0) == pytest.approx(wait_s, rel=0.01)
 
 
 def test_looks_take_a_twentieth_of_the_time_and_none_after_the_limit() -> None:
-    subject = limits(cpu=10, memory=100)
+    subject = Run(cpu=10, memory=100)
     subject.cpu_used(9999)
     assert subject.next_look_s(0.2) == pytest.approx(4.0)
-    subject = limits(cpu=1)
+    subject = Run(cpu=1)
     subject.cpu_used(2000)
     assert subject.next_look_s(0) == LATEST_S

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.outcomes import Counts
+from sigwrap.events import Counts
 from tests.support.harness import PYTHON, UNDER_TEST, Sigwrap
 from tests.support.programs import script
 

@@ -11,7 +11,7 @@ import pytest
 from sigwrap.calls import TABLE, X32_BIT, X86_64, Family
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.machine import WITHOUT, Capability
-from sigwrap.network.handler import Network
+from sigwrap.network.handler import SocketCalls
 from sigwrap.session.effects import Effect
 from sigwrap.session.lineage import Process
 from sigwrap.session.mediation import Mediation
@@ -25,7 +25,7 @@ ANYTHING: Any = Anything()
 def _mediation(
     listener: Any = ANYTHING,
     *,
-    network: type[Network] | None = None,
+    network: type[SocketCalls] | None = None,
     rules: str = "",
     **parts: Any,
 ) -> Mediation:
@@ -98,7 +98,7 @@ def test_a_request_is_denied_if_sigwrap_itself_fails() -> None:
 
 def test_every_effect_is_carried_out_and_every_family_has_its_mediator() -> None:
     audit = "file_rules: [{name: a, paths: [/w], operations: [delete], decision: audit}]\n"
-    mediation = _mediation(network=Network, rules=audit)
+    mediation = _mediation(network=SocketCalls, rules=audit)
     assert set(mediation.performer._handlers) == set(get_args(Effect))
     assert {call.family for call in TABLE} == set(Family)
     assert set(mediation._families) == set(Family) - {Family.NONE}  # which the filter refuses

@@ -18,6 +18,7 @@ from sigwrap.kernel import terminals
 from sigwrap.kernel.seccomp import ListenerBroken, Notification
 from sigwrap.session.effects import (
     Ask,
+    ChangeDescriptor,
     Continue,
     ContinueFork,
     Effect,
@@ -28,7 +29,6 @@ from sigwrap.session.effects import (
     Record,
     RecordRepeated,
     Send,
-    SetOwner,
     SignalTarget,
     Succeed,
     Tell,
@@ -126,7 +126,7 @@ class Stage:
 
     # Approvals, the loop
 
-    approvers = SimpleNamespace(can_show=False)
+    can_show = False
 
     def process_ended(self, pid: int) -> None:
         pass
@@ -266,8 +266,8 @@ def test_an_answer_that_says_why_needs_no_event(stage: Stage, reason: Unrecorded
     [
         (Send(TARGET, 9), None, False),
         (Send(TARGET, 9), Unrecorded.RULE_IS_UNLOGGED, True),
-        (SetOwner(None), None, False),
-        (SetOwner(None), Unrecorded.REACHES_NOBODY, True),
+        (ChangeDescriptor(None), None, False),
+        (ChangeDescriptor(None), Unrecorded.REACHES_NOBODY, True),
         (ContinueFork(BASH), Unrecorded.NO_RULE, True),
         (VerifyThenContinue(), None, False),
     ],

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from sigwrap.approve.questions import Verdict
-from sigwrap.approve.wording import Answers
+from sigwrap.approve.wording import TypedAnswers
 
 
-def codes(answers: Answers) -> tuple[str, str]:
+def codes(answers: TypedAnswers) -> tuple[str, str]:
     shown = re.fullmatch(
         r'Allow\? Type "y ([a-z]{4})" \(once\), "a ([a-z]{4})" \(this session\) or "n": ',
         answers.shown,
@@ -41,20 +41,20 @@ def test_an_answer_is_the_whole_line() -> None:
         ("\n", None),
         ("", None),
     ]:
-        answers = Answers(or_always=True)
+        answers = TypedAnswers(or_always=True)
         once, always = codes(answers)
         said = line.format(once=once, always=always)
         assert answers.verdict(said.encode("latin-1")) is verdict, line
 
 
 def test_each_question_has_codes_of_its_own() -> None:
-    shown = [codes(Answers(or_always=True)) for _ in range(50)]
+    shown = [codes(TypedAnswers(or_always=True)) for _ in range(50)]
     assert all(once != always for once, always in shown)
     assert len({code for both in shown for code in both}) > 80
 
 
 def test_always_is_offered_only_where_it_is_kept() -> None:
-    answers = Answers(or_always=False)
+    answers = TypedAnswers(or_always=False)
     shown = re.fullmatch(r'Allow\? Type "y ([a-z]{4})" \(once\) or "n": ', answers.shown)
     assert shown is not None
     assert answers.verdict(f"y{shown[1]}\n".encode()) is Verdict.ONCE

@@ -3,7 +3,6 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from sigwrap.log.codec import (
-    ChainWalk,
     Row,
     canonical_row,
     chain_key,
@@ -12,6 +11,7 @@ from sigwrap.log.codec import (
     key_from_environment,
     next_hash,
 )
+from sigwrap.report.check.verify import ChainWalk
 
 
 def test_the_chain_is_what_the_docs_say() -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import StoreError
-from sigwrap.log import journal, writer
+from sigwrap.log import database, writer
+from sigwrap.log.database import open_new_database
 from sigwrap.log.journal import writer_lives
 from sigwrap.log.reader import Session
-from sigwrap.log.writer import SessionLog, open_new_database
+from sigwrap.log.writer import SessionLog
 from sigwrap.report.check.verify import Outcome, verify_session
 
 from .conftest import Recorder, journal_of, seqs_of
@@ -33,9 +34,9 @@ def folder(log: SessionLog) -> Path:
 
 
 def written_to(log: SessionLog) -> None:
-    with closing(sqlite3.connect(log.path)) as database:
-        database.execute("INSERT INTO events VALUES (90, 0, 'x', 0, '{}', '')")
-        database.commit()
+    with closing(sqlite3.connect(log.path)) as opened:
+        opened.execute("INSERT INTO events VALUES (90, 0, 'x', 0, '{}', '')")
+        opened.commit()
 
 
 def put_in_place(log: SessionLog, put: Callable[[Path], object]) -> None:
@@ -53,21 +54,21 @@ def made_a_file(log: SessionLog) -> None:
     folder(log).write_text("")
 
 
-JOURNAL_REPLACED = "the journal was replaced"
+JOURNAL_CHANGED = "the journal was replaced or changed"
 DATABASE_CHANGED = "the database was replaced or changed"
 FOLDER_GONE = "its directory was removed, moved, replaced or closed"
 DEEDS: dict[str, tuple[Callable[[SessionLog], object], str]] = {
     "journal moved": (lambda log: journal_of(log).rename("moved"), "the journal was removed"),
-    "journal emptied": (lambda log: os.truncate(journal_of(log), 0), "the journal was written to"),
-    "line appended": (appended_to, "the journal was written to"),
+    "journal emptied": (lambda log: os.truncate(journal_of(log), 0), JOURNAL_CHANGED),
+    "line appended": (appended_to, JOURNAL_CHANGED),
     "journal replaced": (
         lambda log: put_in_place(log, lambda path: path.write_text("x")),
-        JOURNAL_REPLACED,
+        JOURNAL_CHANGED,
     ),
-    "journal a folder": (lambda log: put_in_place(log, Path.mkdir), JOURNAL_REPLACED),
+    "journal a folder": (lambda log: put_in_place(log, Path.mkdir), JOURNAL_CHANGED),
     "journal a link": (
         lambda log: put_in_place(log, lambda path: path.symlink_to(Path("moved"))),
-        JOURNAL_REPLACED,
+        JOURNAL_CHANGED,
     ),
     "database removed": (lambda log: os.unlink(log.path), "the database was removed"),
     "database emptied": (lambda log: os.truncate(log.path, 0), DATABASE_CHANGED),
@@ -191,7 +192,7 @@ def test_any_change_of_a_file_is_tampering(
     file = journal_of(log) if which == "journal" else Path(log.path)
     while not (objection := log.objection()):
         deed(file)
-    assert objection == ("the journal was changed" if which == "journal" else DATABASE_CHANGED)
+    assert objection == (JOURNAL_CHANGED if which == "journal" else DATABASE_CHANGED)
     log.restore()
     assert log.objection() == ""
     last = log.append("process_exited", 1, {}, 1)
@@ -205,12 +206,11 @@ def test_a_time_that_a_server_sets_later_is_not_tampering(
     record: Recorder, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
     """As a network file system does; sizes and files are compared there all the same."""
-    for module in ("journal", "writer"):
-        monkeypatch.setattr(f"sigwrap.log.{module}.sets_times_at_once", lambda fd: False)
+    monkeypatch.setattr(writer, "sets_times_at_once", lambda fd: False)
     log = record(exits=5)
     file = journal_of(log) if which == "journal" else Path(log.path)
     before_ns = time.monotonic_ns()
-    while time.monotonic_ns() < before_ns + 2 * journal._CLOCK_TOLERANCE_NS:
+    while time.monotonic_ns() < before_ns + 2 * writer._CLOCK_TOLERANCE_NS:
         touched(file)
     assert log.objection() == ""
     with file.open("ab") as opened:
@@ -284,8 +284,8 @@ def give_another_name(path: str) -> None:
 
 def fill(path: str) -> None:
     """With a table of his own."""
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE TABLE more (x)")
+    with closing(sqlite3.connect(path)) as opened:
+        opened.execute("CREATE TABLE more (x)")
 
 
 def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, swaps: Swaps) -> None:
@@ -293,7 +293,7 @@ def before_it_is_opened(monkeypatch: pytest.MonkeyPatch, swaps: Swaps) -> None:
         swaps(path)
         return open_new_database(path, fd)
 
-    monkeypatch.setattr(writer, "open_new_database", swapped)
+    monkeypatch.setattr(database, "open_new_database", swapped)
 
 
 def before_it_is_put(monkeypatch: pytest.MonkeyPatch, swaps: Swaps, folder: Path) -> None:

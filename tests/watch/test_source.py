@@ -226,7 +226,7 @@ def test_what_lies_there_instead_of_a_log_hides_no_other(
 
 
 def test_a_session_knows_whether_an_approver_watches(tmp_path: Path) -> None:
-    from sigwrap.approve.control_protocol import is_attended
+    from sigwrap.approve.control_socket import is_attended
     from sigwrap.watch.attendance import Attendance
 
     attendance = Attendance(str(tmp_path))

@@ -36,8 +36,8 @@ from sigwrap.cli.showing import columns, pager, style
 from sigwrap.cli.verify import note_broken_chains
 from sigwrap.cli.whole_file import whole_file
 from sigwrap.errors import REFUSED, PolicyError, UsageError
+from sigwrap.events import counted
 from sigwrap.log.catalog import open_session
-from sigwrap.outcomes import counted
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.lint import lint

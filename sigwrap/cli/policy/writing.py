@@ -23,10 +23,9 @@ from sigwrap.cli.tool_files import pinned
 from sigwrap.cli.verify import note_broken_chains
 from sigwrap.cli.whole_file import there_already
 from sigwrap.errors import PolicyError, SessionError, UsageError
-from sigwrap.events import text
+from sigwrap.events import counted, text
 from sigwrap.log.catalog import open_session
 from sigwrap.log.reader import Session
-from sigwrap.outcomes import counted
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import Source

@@ -11,8 +11,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sigwrap.bare import NamedTuple
-from sigwrap.events import EXEC_TYPES, Event, Payload, kind_of, number, text, texts, times
-from sigwrap.outcomes import ANSWER_OF, APPROVED, AUDITED, OUTCOMES, REFUSED
+from sigwrap.events import (
+    ANSWER_OF,
+    APPROVED,
+    AUDITED,
+    EXEC_TYPES,
+    OUTCOMES,
+    REFUSED,
+    Event,
+    Payload,
+    kind_of,
+    number,
+    text,
+    texts,
+    times,
+)
 from sigwrap.policy.judge.network import Direction, reaching
 from sigwrap.policy.judge.subcommand import subcommand
 from sigwrap.policy.judge.tools import has_subcommands

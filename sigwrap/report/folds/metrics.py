@@ -6,8 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from sigwrap.bare import NamedTuple
-from sigwrap.events import DECISION_TYPES, Event, kind_of, number, times
-from sigwrap.outcomes import how_many
+from sigwrap.events import DECISION_TYPES, Event, how_many, kind_of, number, times
 from sigwrap.text import printable
 
 _BUCKETS_US = (100, 500, 1_000, 5_000, 10_000)

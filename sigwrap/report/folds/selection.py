@@ -5,8 +5,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sigwrap.events import EXEC_TYPES, Event, number, text, texts
-from sigwrap.outcomes import APPROVAL_ANSWERS, APPROVED, OUTCOMES, outcome
+from sigwrap.events import (
+    APPROVAL_ANSWERS,
+    APPROVED,
+    EXEC_TYPES,
+    OUTCOMES,
+    Event,
+    number,
+    outcome,
+    text,
+    texts,
+)
 from sigwrap.report.folds.bounded import Latest
 
 ASKED = "asked"

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from sigwrap.bare import NamedTuple
-from sigwrap.events import Event, Payload, number, text, texts
-from sigwrap.outcomes import ALLOWED, AUDITED, DENIED, counted
+from sigwrap.events import ALLOWED, AUDITED, DENIED, Event, Payload, counted, number, text, texts
 from sigwrap.policy.presets import PRESETS
 from sigwrap.report.folds.bounded import Latest
 from sigwrap.text import printable, shell_words, shortened

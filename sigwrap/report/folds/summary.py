@@ -7,18 +7,22 @@ from functools import cached_property
 
 from sigwrap.bare import NamedTuple
 from sigwrap.events import (
+    ALLOWED,
+    APPROVAL_ANSWERS,
     CONNECTION_TYPES,
+    DENIED,
     EVENT_TYPES,
     EXEC_TYPES,
     SIGNAL_TYPES,
+    Counts,
     Event,
     Payload,
     number,
+    outcome,
     text,
     texts,
     times,
 )
-from sigwrap.outcomes import ALLOWED, APPROVAL_ANSWERS, DENIED, Counts, outcome
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.check.decisions import NoPolicy, recorded_policy

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sigwrap.bare import NamedTuple
-from sigwrap.events import EXEC_TYPES, Event, Payload, number, text
-from sigwrap.outcomes import APPROVAL_ANSWERS
+from sigwrap.events import APPROVAL_ANSWERS, EXEC_TYPES, Event, Payload, number, text
 from sigwrap.policy.judge.signals import signal_number
 from sigwrap.report.folds.bounded import Latest
 from sigwrap.report.folds.cause import (

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from sigwrap.events import (
+    ALLOWED,
     CONNECTION_TYPES,
     DECISION_TYPES,
     EXEC_TYPES,
     SIGNAL_TYPES,
     Event,
     Payload,
+    counted,
     number,
+    outcome,
     text,
     texts,
     times,
 )
-from sigwrap.outcomes import ALLOWED, counted, outcome
 from sigwrap.report.folds.attention import Handed, what
 from sigwrap.report.folds.cause import sent_to_sigwrap
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incident, with_new_keys

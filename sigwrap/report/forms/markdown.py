@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from sigwrap.events import DENIED, texts
 from sigwrap.events import text as text_of
-from sigwrap.events import texts
-from sigwrap.outcomes import DENIED
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.attention import what
 from sigwrap.report.folds.summary import Summary

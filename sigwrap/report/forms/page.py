@@ -14,8 +14,17 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
-from sigwrap.events import DECISION_TYPES, Event, Payload, number, text, texts, times
-from sigwrap.outcomes import ALLOWED, outcome
+from sigwrap.events import (
+    ALLOWED,
+    DECISION_TYPES,
+    Event,
+    Payload,
+    number,
+    outcome,
+    text,
+    texts,
+    times,
+)
 from sigwrap.report.folds.attention import what
 from sigwrap.report.folds.incidents import INCIDENT_TYPES
 from sigwrap.report.folds.selection import AskedAbout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sigwrap.outcomes import APPROVED, AUDITED, REFUSED
+from sigwrap.events import APPROVED, AUDITED, REFUSED
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.tools.draft import COMMAND_RULES, NETWORK_RULES, SIGNAL_RULES
 from sigwrap.policy.tools.suggest import Suggester, Suggestion

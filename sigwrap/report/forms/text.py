@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sigwrap.events import EVENT_TYPES, Event, number, text, texts
-from sigwrap.outcomes import DENIED, counted
+from sigwrap.events import DENIED, EVENT_TYPES, Event, counted, number, text, texts
 from sigwrap.report.check.verify import Verification
 from sigwrap.report.folds.attention import (
     MAY_HAVE_DISCARDED,

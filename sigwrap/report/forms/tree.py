@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from sigwrap.outcomes import ALLOWED, AUDITED
+from sigwrap.events import ALLOWED, AUDITED
 from sigwrap.report.folds.summary import Summary
 from sigwrap.report.folds.tree import FORKED, IN_PLACE, REFUSED, Node, words
 from sigwrap.report.forms.layout import Style, cut

@@ -6,8 +6,7 @@ from enum import Enum
 
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import COMMAND_ENDED
-from sigwrap.events import text, texts
-from sigwrap.outcomes import DENIED, counted
+from sigwrap.events import DENIED, counted, text, texts
 from sigwrap.policy.judge.files import FileRules
 from sigwrap.policy.judge.request import Action, Operation
 from sigwrap.report.check.decisions import recorded_variables

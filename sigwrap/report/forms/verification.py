@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sigwrap.outcomes import counted
+from sigwrap.events import counted
 from sigwrap.report.check.decisions import Reproduction
 from sigwrap.report.check.verify import Outcome, Verification
 from sigwrap.report.folds.ending import Ending

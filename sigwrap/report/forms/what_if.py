@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from enum import Enum
 
-from sigwrap.outcomes import counted
+from sigwrap.events import counted
 from sigwrap.report.check.what_if import Difference, Outcome, WhatIf
 from sigwrap.report.forms.layout import PLAIN, Style, wrapped
 from sigwrap.report.forms.markdown import block, plain

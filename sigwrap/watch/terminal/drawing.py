@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 from sigwrap.bare import NamedTuple
-from sigwrap.outcomes import counted
+from sigwrap.events import counted
 from sigwrap.report.forms.layout import columns_of, cut_to
 from sigwrap.report.forms.times import rough_span
 from sigwrap.text import printable, rows, shell_words

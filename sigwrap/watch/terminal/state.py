@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 
 from sigwrap.bare import NamedTuple
-from sigwrap.outcomes import ALLOWED
+from sigwrap.events import ALLOWED
 from sigwrap.report.folds.selection import ASKED
 from sigwrap.text import printable
 from sigwrap.watch.board import (

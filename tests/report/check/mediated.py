@@ -14,7 +14,7 @@ from sigwrap.exec.facts import NOT_DUMPABLE, Basis, ExecFacts, Unseen, stalled
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.log.reader import Session
 from sigwrap.log.writer import SessionLog
-from sigwrap.network.judge import Aim, NetworkFacts, NetworkMediator
+from sigwrap.network.judge import NetworkFacts, NetworkMediator, SocketAim
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.recorded import JUDGEMENT
 from sigwrap.policy.judge.request import AskedFact, Program, TargetType, with_implied
@@ -24,7 +24,14 @@ from sigwrap.policy.language.parse import parse_policy
 from sigwrap.report.check.decisions import Reproduction, ReproductionFold
 from sigwrap.session import effects
 from sigwrap.session.lineage import Process
-from sigwrap.signal.facts import EVERYBODY, UNRESOLVED, CallKind, Group, Refused, SignalFacts
+from sigwrap.signal.facts import (
+    EVERYBODY,
+    UNRESOLVED,
+    CallKind,
+    RefusedCall,
+    SignalFacts,
+    TargetGroup,
+)
 from sigwrap.signal.judge import SignalMediator
 from sigwrap.text import beginning
 from tests.mediate.transcript import OURS, facts
@@ -93,7 +100,7 @@ class Mediated:
     def signal(self, facts: SignalFacts, *, says: bool = YES) -> None:
         self._carry_out(self.signals.mediate(), facts, effects.Held.YES, says)
 
-    def connection(self, aim: Aim, *, says: bool = YES) -> None:
+    def connection(self, aim: SocketAim, *, says: bool = YES) -> None:
         facts = NetworkFacts(self.process, "connect", aim)
         self._carry_out(self.network.mediate(), facts, effects.Held.YES, says)
 
@@ -112,7 +119,7 @@ class Mediated:
             effects.ReadBasis: Basis(location, ("content",)),
             effects.LookAgain: True,
             effects.Send: 0,
-            effects.SetOwner: 0,
+            effects.ChangeDescriptor: 0,
             effects.Reach: effects.Reached(0),
         }
         reply: Any = None
@@ -230,9 +237,14 @@ def everything(made: Mediated) -> None:
     made.signal(kill(1, CHILD), says=NO)
     for handles in (True, False):
         made.signal(kill(10, CHILD, handles=handles))
-    for aim in (OUTSIDE, Refused(EVERYBODY), Refused(UNRESOLVED), Group((CHILD, OUTSIDE))):
+    for aim in (
+        OUTSIDE,
+        RefusedCall(EVERYBODY),
+        RefusedCall(UNRESOLVED),
+        TargetGroup((CHILD, OUTSIDE)),
+    ):
         made.signal(kill(9, aim))
-    made.signal(kill(9, Group((CHILD, OUTSIDE)), kind=CallKind.CHANGE))
+    made.signal(kill(9, TargetGroup((CHILD, OUTSIDE)), kind=CallKind.CHANGE))
     made.signal(kill(9, OUTSIDE, kind=CallKind.TRACE))
     made.signal(kill(9, ABOVE, kind=CallKind.CHANGE)._replace(changes_its_shell=True))
     made.signal(kill(9, effects.SignalTarget(2, 1, "sigwrap", frozenset({TargetType.PARENT}))))

@@ -39,7 +39,7 @@ from sigwrap.report.check.verify import Outcome, verify_session, with_reproducti
 from sigwrap.session.effects import CannotHold, Held, SignalTarget
 from sigwrap.session.lineage import Process
 from sigwrap.signal import facts as signal_facts
-from sigwrap.signal.facts import CallKind, Group, SignalFacts
+from sigwrap.signal.facts import CallKind, SignalFacts, TargetGroup
 from tests.policy.test_properties import command_rules, policy, programs
 from tests.policy.test_properties import signal_rules as rules_of
 from tests.report.check.mediated import (
@@ -121,7 +121,8 @@ def targets(draw: st.DrawFn) -> SignalTarget:
 SIGNALS = st.builds(
     kill,
     st.integers(1, 66),
-    targets() | st.lists(targets(), min_size=1, max_size=3).map(lambda each: Group(tuple(each))),
+    targets()
+    | st.lists(targets(), min_size=1, max_size=3).map(lambda each: TargetGroup(tuple(each))),
     st.sampled_from([CallKind.NUMBER, CallKind.CHANGE, CallKind.OWNER, CallKind.PIDFD]),
 )
 LIMITS = st.sampled_from(["", "{max_execs: 2}", "{max_children: 2, max_depth: 3}"])
@@ -300,8 +301,8 @@ signal_rules:
 defaults: {signal: deny}
 """)
     node = SignalTarget(51, 5, "node", with_implied([TargetType.CHILDREN]))
-    made.signal(kill(15, Group((CHILD, node))), says=YES)
-    made.signal(kill(15, Group((CHILD, node))), says=NO)
+    made.signal(kill(15, TargetGroup((CHILD, node))), says=YES)
+    made.signal(kill(15, TargetGroup((CHILD, node))), says=NO)
     made.signal(kill(15, node), says=YES)
     found = made.reproduction()
     assert (found.problem, found.decisions, found.reproduced) == ("", 5, 5)

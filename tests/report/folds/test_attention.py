@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.events import Event
-from sigwrap.outcomes import outcome
+from sigwrap.events import Event, outcome
 from sigwrap.report.folds import attention as module
 from sigwrap.report.folds.attention import Attention, By
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigwrap.events import Event
-from sigwrap.outcomes import outcome
+from sigwrap.events import Event, outcome
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.steps import STEPS_KEPT, Exec, Step, Steps
 

@@ -1,176 +1,21 @@
-"""Tell which approver can answer a request now, and which programs could type on our terminal.
-
-That is the user on the terminal, unless the session could type there, or an approver through the
-control socket. A request that no approver would see is denied early, so that its caller does not
-wait in vain.
-"""
+"""Finds programs through which the session could type on our terminal, as if it were the user: the
+supervisor does not ask there."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from sigwrap.approve.control_socket import ControlSocket
 from sigwrap.approve.terminal_prompt import TerminalPrompt
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.kernel import procfs
 from sigwrap.kernel.peer import Peer, carries_more_filters_than_us, listening_at, peer_of
-from sigwrap.session.settings import ApprovalMode as Mode
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
-_ON_TERMINAL = frozenset({Mode.AUTO, Mode.TTY})
-_BY_CONTROL = frozenset({Mode.AUTO, Mode.CONTROL})
 _LOOK_AGAIN_EVERY_S = 1.0
-_HELP = "see sigwrap help approvals"
-
-
-class Approvers:
-    def __init__(
-        self,
-        session: Session,
-        prompt: TerminalPrompt,
-        control: ControlSocket | None,
-        *,
-        has_notify: bool,
-    ) -> None:
-        self._session = session
-        self._mode = session.settings.approvals
-        self._unattended = session.is_unattended
-        self._has_notify = has_notify
-        # How long an approver that listed the requests counts as watching.
-        self._look_lasts_s = session.settings.approval_timeout_s
-        self._prompt = prompt
-        self._control = control
-        self._in_domain = session.facts.sandbox.domain
-        self._found: Found | None = None  # None before the first search
-        self._search_again_s = 0.0
-        self._looked_until_s = 0.0
-        self._has_answered = False
-
-    # Where an answer can come from
-
-    def channels(self) -> list[str]:
-        if not self._is_attended:
-            return []
-        found = []
-        if self.on_terminal and self._prompt.is_there and not self._why_not_here():
-            found.append("terminal")
-        if self.by_control and self._control is not None:
-            found.append("control")
-        return found
-
-    def why_none(self) -> str:
-        if self._mode is Mode.DENY:
-            return "this session runs with --approvals deny"
-        if self._mode is Mode.CONTROL:
-            return "there is no control socket to answer through"
-        if self._unattended:
-            return f"$CI is set ({_HELP})"
-        if not self._prompt.is_there:
-            return f"there is no terminal ({_HELP})"
-        return f"processes in the session could type the answer: {self._why_not_here()}"
-
-    @property
-    def on_terminal(self) -> bool:
-        return self._mode in _ON_TERMINAL and not self._unattended
-
-    @property
-    def by_control(self) -> bool:
-        return self._mode in _BY_CONTROL
-
-    @property
-    def can_show(self) -> bool:
-        """Whether requests appear on the terminal."""
-        return self.on_terminal and self._prompt.can_show
-
-    @property
-    def _is_attended(self) -> bool:
-        """`--approvals control` says that an approver answers."""
-        if self._mode is Mode.AUTO and self._is_watched:
-            return True
-        return self._mode not in _ON_TERMINAL or (not self._unattended and self._prompt.is_there)
-
-    # Whether a request is seen
-
-    @property
-    def _is_watched(self) -> bool:
-        """Whether a screen or a page is open, or --notify reports each request."""
-        return self._has_notify or (self._control is not None and self._control.is_attended)
-
-    def is_seen(self, approval_id: str, now_s: float) -> bool:
-        return (
-            self._prompt.has_shown(approval_id)
-            or self._has_answered
-            or now_s < self._looked_until_s
-            or self._is_watched
-        )
-
-    def will_be_seen(self, approval_id: str, now_s: float) -> bool:
-        """Whether it is seen, or about to be written on the terminal."""
-        return self.can_show or self.is_seen(approval_id, now_s)
-
-    def note_answer(self) -> None:
-        self._has_answered = True
-
-    def note_look(self, now_s: float) -> None:
-        self._looked_until_s = now_s + self._look_lasts_s
-
-    def notify_failed(self) -> None:
-        self._has_notify = False
-
-    # Whether the session could type the answer
-
-    def typist(self) -> Typist | None:
-        """Return the program that could type an answer for the session, if there is one."""
-        if self._found is None:
-            self._found = find_typist(in_domain=self._in_domain, keeps=self._keeps_from)
-            if self._found.typist is not None:
-                self._prompt.ask_elsewhere(self._found.typist.why)
-        return self._found.typist
-
-    def search_again(self) -> Typist | None:
-        """Search once more if there is a multiplexer: its clients come and go."""
-        before = self._found
-        if before is not None and before.multiplexers:
-            self._found = None
-            if self.typist() is None and before.typist is not None:
-                self._prompt.ask_here_again(before.typist.why)
-        return self.typist()
-
-    def search_again_if_due(self) -> None:
-        """Search at most for a twentieth of the time: a search reads all of /proc."""
-        now_s = time.monotonic()
-        if self._found is not None and now_s >= self._search_again_s:
-            self.search_again()
-            ended_s = time.monotonic()
-            self._search_again_s = now_s + max(_LOOK_AGAIN_EVERY_S, 20 * (ended_s - now_s))
-
-    def session_connected_to(self, pid: int) -> None:
-        """Stop asking on the terminal if `pid` is the multiplexer that drives it."""
-        if self._found is not None and pid in self._found.multiplexers:
-            why = f"the session has connected to {procfs.comm(pid)} and may type here"
-            self._found = Found(Typist(pid, why))
-            self._prompt.ask_elsewhere(why)
-
-    def types_for(self, peer: Peer) -> bool:
-        """Return whether the session could type on the terminal of `peer`."""
-        typist = self.typist()
-        return typist is not None and typist.pid != 0 and types_for(peer.pid, typist.pid)
-
-    def _why_not_here(self) -> str:
-        typist = self.typist()
-        return self._prompt.not_here if typist is None else typist.why
-
-    def _keeps_from(self, sockets: Sequence[str]) -> bool:
-        """Return whether the policy keeps the session from all of the sockets, and there is one."""
-        return bool(sockets) and all(map(self._session.keeps_from, sockets))
-
-
-# Programs through which the session could type on our terminal, as if it were the user.
-
 _MULTIPLEXERS = {"tmux": "TMUX", "screen": "STY", "SCREEN": "STY", "zellij": "ZELLIJ"}
 _TYPISTS = (*_MULTIPLEXERS, "dtach", "abduco", "shpool", "wezterm", "nvim", "emacs")
 _RECORDERS = ("script", "asciinema", "ttyrec")
@@ -194,7 +39,7 @@ class Typist(NamedTuple):
     why: str
 
 
-class Found(NamedTuple):
+class TypistSearch(NamedTuple):
     typist: Typist | None  # None if only the user can type
     # The policy denies their sockets to the session; a connection to one would make it a typist.
     # If there are any, another search may find another typist, or none.
@@ -203,6 +48,65 @@ class Found(NamedTuple):
 
 class _TooMany(Exception):
     pass
+
+
+class Typists:
+    def __init__(self, session: Session, prompt: TerminalPrompt) -> None:
+        self._session = session
+        self._prompt = prompt
+        self._found: TypistSearch | None = None  # None before the first search
+        self._search_again_s = 0.0
+
+    def found(self) -> Typist | None:
+        """Return the program that could type an answer for the session, if there is one."""
+        if self._found is None:
+            in_domain = self._session.facts.sandbox.domain
+            self._found = find_typist(in_domain=in_domain, keeps=self._keeps_from)
+            if self._found.typist is not None:
+                self._prompt.ask_elsewhere(self._found.typist.why)
+        return self._found.typist
+
+    def search_again(self) -> Typist | None:
+        """Search once more if there is a multiplexer: its clients come and go."""
+        before = self._found
+        if before is not None and before.multiplexers:
+            self._found = None
+            if self.found() is None and before.typist is not None:
+                self._prompt.ask_here_again(before.typist.why)
+        return self.found()
+
+    def search_again_if_due(self) -> None:
+        """Search at most for a twentieth of the time: a search reads all of /proc."""
+        now_s = time.monotonic()
+        if self._found is not None and now_s >= self._search_again_s:
+            self.search_again()
+            ended_s = time.monotonic()
+            self._search_again_s = now_s + max(_LOOK_AGAIN_EVERY_S, 20 * (ended_s - now_s))
+
+    def session_connected_to(self, pid: int) -> None:
+        """Stop asking on the terminal if `pid` is the multiplexer that drives it."""
+        if self._found is not None and pid in self._found.multiplexers:
+            why = f"the session has connected to {procfs.comm(pid)} and may type here"
+            self._found = TypistSearch(Typist(pid, why))
+            self._prompt.ask_elsewhere(why)
+
+    def type_for(self, peer: Peer) -> bool:
+        """Return whether the session could type on the terminal of `peer`: if the program holds its
+        other end, or started `peer`."""
+        typist = self.found()
+        if typist is None or typist.pid == 0:
+            return False
+        if typist.pid in (peer.pid, *procfs.ancestors(peer.pid)):
+            return True
+        terminal = procfs.controlling_terminal(peer.pid)
+        try:
+            return terminal is not None and typist.pid in _Holders().of_terminal(terminal)
+        except _TooMany:
+            return True
+
+    def _keeps_from(self, sockets: Sequence[str]) -> bool:
+        """Return whether the policy keeps the session from all of the sockets, and there is one."""
+        return bool(sockets) and all(map(self._session.keeps_from, sockets))
 
 
 class _Holders:
@@ -216,7 +120,7 @@ class _Holders:
         self.of_socket: dict[int, list[int]] = {}  # by its inode
         until_s = time.thread_time() + _SEARCH_AT_MOST_S
         for pid in procfs.all_pids():
-            for position, (fd, link) in enumerate(_descriptors(pid)):
+            for position, (fd, link) in enumerate(procfs.open_files(pid)):
                 if position % 100 == 0 and time.thread_time() > until_s:
                     raise _TooMany
                 if link.startswith(_SOCKET):
@@ -228,7 +132,7 @@ class _Holders:
         return self._of_terminal.get(os.minor(terminal), [])
 
 
-def find_typist(*, in_domain: bool, keeps: Callable[[Sequence[str]], bool]) -> Found:
+def find_typist(*, in_domain: bool, keeps: Callable[[Sequence[str]], bool]) -> TypistSearch:
     """Find a program that can type on the terminal for the session.
 
     `in_domain`: the session is in a Landlock domain. `keeps`: the policy keeps the session from
@@ -251,37 +155,26 @@ def find_typist(*, in_domain: bool, keeps: Callable[[Sequence[str]], bool]) -> F
                 program = name.partition(":")[0]
                 is_kept = program in _MULTIPLEXERS and keeps(_listening_sockets(pid))
                 if objection := _objection(pid, name, in_domain, is_kept=is_kept):
-                    return Found(Typist(pid, objection))
+                    return TypistSearch(Typist(pid, objection))
                 if is_kept:
                     multiplexers.add(pid)
                     variables.discard(_MULTIPLEXERS[program])
                     clients, are_all = _clients_of(pid, holders)
                     connected = Typist(pid, f"the session may be connected to {program}")
                     if any(map(_may_be_inside, clients)):
-                        return Found(connected)
+                        return TypistSearch(connected)
                     doubted = doubted if are_all else connected
                     terminals += map(procfs.controlling_terminal, clients)
                 elif name in _RELAYS:
                     terminals.append(procfs.controlling_terminal(pid))
     except _TooMany:
         why = "too many open descriptors to find the program that drives this terminal"
-        return Found(Typist(0, why))
+        return TypistSearch(Typist(0, why))
     for variable in sorted(variables):
         if os.environ.get(variable):
             why = f"${variable} is set, so a process in the session may type on this terminal"
-            return Found(Typist(0, why))
-    return Found(doubted, frozenset(multiplexers))
-
-
-def types_for(pid: int, typist: int) -> bool:
-    """Return whether `typist` holds the other end of the terminal of `pid`, or started `pid`."""
-    terminal = procfs.controlling_terminal(pid)
-    if typist in (pid, *procfs.ancestors(pid)):
-        return True
-    try:
-        return terminal is not None and typist in _Holders().of_terminal(terminal)
-    except _TooMany:
-        return True
+            return TypistSearch(Typist(0, why))
+    return TypistSearch(doubted, frozenset(multiplexers))
 
 
 def _objection(pid: int, name: str, in_domain: bool, *, is_kept: bool) -> str:
@@ -335,7 +228,7 @@ def _may_be_inside(pid: int) -> bool:
 
 
 def _sockets_of(pid: int) -> list[int]:
-    links = (link for _, link in _descriptors(pid))
+    links = (link for _, link in procfs.open_files(pid))
     return [int(link[len(_SOCKET) : -1]) for link in links if link.startswith(_SOCKET)]
 
 
@@ -353,18 +246,6 @@ def _only_descendants_are_traced() -> bool:
 
 def _is_pseudo(terminal: int) -> bool:
     return os.major(terminal) in _PSEUDO_TERMINALS
-
-
-def _descriptors(pid: int) -> Iterator[tuple[str, str]]:
-    try:
-        fds = procfs.names(f"/proc/{pid}/fd")
-    except OSError:
-        return
-    for fd in fds:
-        try:
-            yield fd, procfs.link(f"/proc/{pid}/fd/{fd}")
-        except OSError:
-            continue  # it was closed
 
 
 def _terminal_index(pid: int, fd: str) -> int | None:
