@@ -198,7 +198,7 @@ class RepeatedExecs:
             if has_run:
                 remembered = _of(entry)
                 process.becomes_another(remembered.argv)
-                self._processes.has_run(process, remembered.image, image)
+                self._processes.loaded(process, remembered.image, image)
             if has_ended:
                 ended.append(process)
         for process in ended:

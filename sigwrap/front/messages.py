@@ -12,6 +12,10 @@ import os
 from sigwrap.bare import NamedTuple, socket
 from sigwrap.events import Payload
 
+BEATS_EVERY_S = 2.0
+LOOKED_AT_EVERY_S = 5.0
+_SAME_COUNTS = 3
+
 
 class Place:
     """The place of a signal's sender, seen from the session."""
@@ -216,14 +220,9 @@ def _decode(data: bytes) -> Message:
     return message
 
 
-# Detect a stuck supervisor: it raises a count, and another process or thread watches it.
-
-BEATS_EVERY_S = 2.0
-LOOKED_AT_EVERY_S = 5.0
-_SAME_COUNTS = 3
-
-
 class Heartbeat:
+    """Detects a stuck supervisor: it raises a count, and another process or thread watches it."""
+
     def __init__(self) -> None:
         self._last = 0
         self._same = 0

@@ -183,10 +183,8 @@ def stays_stopped(pid: int) -> bool:
     return procfs.is_stopped(pid) and not JOB_STOPS & signal.sigpending()
 
 
-# sigwrap-forward: an init for one command, which intercepts nothing
-
-
 def run_alone(command: tuple[str, ...], grace_s: float | None) -> int:
+    """Run sigwrap-forward: an init for one command, which intercepts nothing."""
     reserve_standard_streams()
     procfs.hold()
     procfs.require()

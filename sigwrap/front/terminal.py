@@ -23,6 +23,21 @@ _CTRL_C = b"\x03"
 _TIOCGEXCL = 0x80045440
 _INPUT, _OUTPUT, _LOCAL, _KEYS_AT = 0, 1, 3, 6  # in termios's list
 
+_IUTF8 = 0o40000
+_KEYS = {  # during an approval request
+    termios.VINTR: b"\x03",
+    termios.VQUIT: b"\x1c",
+    termios.VERASE: b"\x7f",
+    termios.VKILL: b"\x15",
+    termios.VEOF: b"\x04",
+    termios.VMIN: b"\x01",
+    termios.VSTART: b"\x11",
+    termios.VSTOP: b"\x13",
+    termios.VSUSP: b"\x1a",
+}
+_BACKSPACE = b"\x08"  # what some terminals send for the key that erases
+_SHOWN = 1024
+
 
 class TerminalBefore:
     def __init__(self) -> None:
@@ -145,23 +160,6 @@ def _others_of_our_job() -> list[int]:
     ]
 
 
-# The modes during an approval request
-
-_IUTF8 = 0o40000
-_KEYS = {
-    termios.VINTR: b"\x03",
-    termios.VQUIT: b"\x1c",
-    termios.VERASE: b"\x7f",
-    termios.VKILL: b"\x15",
-    termios.VEOF: b"\x04",
-    termios.VMIN: b"\x01",
-    termios.VSTART: b"\x11",
-    termios.VSTOP: b"\x13",
-    termios.VSUSP: b"\x1a",
-}
-_BACKSPACE = b"\x08"  # what some terminals send for the key that erases
-
-
 class PromptModes:
     """Modes for an approval request, whatever the modes before: line editing with the usual keys,
     text that can be seen, and no byte that the terminal sends by itself."""
@@ -235,12 +233,9 @@ def _set(fd: int, modes: list[Any]) -> None:
         raise OSError(*refusal.args) from None
 
 
-# Which processes sent a signal to sigwrap, and which one started it.
-
-_SHOWN = 1024
-
-
 class Caller(NamedTuple):
+    """The process that started sigwrap."""
+
     pid: int
     pidfd: int  # readable once it has ended
     name: str

@@ -124,30 +124,12 @@ class Ending:
     def _carry_out(self, step: run_end.Step) -> None:
         mediation = self._session.mediation
         match step:
-            case run_end.RecordLimit(reached=reached):
-                payload = {
-                    "limit": reached.limit,
-                    "maximum": reached.maximum,
-                    "effect": "terminated",
-                    "reason": reached.why,
-                }
-                if reached.used is not None:
-                    payload["used"] = reached.used
-                self._recorder.record("limit_exceeded", self._command_pid, payload)
+            case run_end.RecordEvent(event, payload, counts_processes):
+                if counts_processes:
+                    payload = {**payload, "processes": len(self._descendants.alive())}
+                self._recorder.record(event, self._command_pid, payload)
             case run_end.SignalBudget(reached=reached):
                 self._session.agent_signals.limit_reached(reached)
-            case run_end.RecordEscalation(why=why):
-                alive = len(self._descendants.alive())
-                payload = {"reason": why, "processes": alive}
-                self._recorder.record("interrupt_escalated", self._command_pid, payload)
-            case run_end.RecordKillSwitch(switched=switched):
-                payload = {
-                    "reason": switched.reason,
-                    "by": switched.by,
-                    "since_ns": switched.since_ns,
-                    "processes": len(self._descendants.alive()),
-                }
-                self._recorder.record("killswitch_activated", self._command_pid, payload)
             case Do.GRANT_NOTHING:
                 if mediation is not None:
                     mediation.performer.grant_nothing()

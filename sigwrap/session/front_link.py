@@ -9,7 +9,6 @@ import _thread
 import os
 import select
 import time
-from collections.abc import Callable
 
 from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.front import messages
@@ -34,19 +33,16 @@ class FrontLink:
         self._ending = session.ending
         self._loop = session.loop
         self._is_drained = False
-        self._go: Callable[[], None] | None = None
-        self._is_watched = True
         self._pidfd = os.pidfd_open(session.facts.front_pid)
         self._loop.watch(self._channel.fd, self._on_message)
         self._loop.watch(self._pidfd, self._on_end)
 
-    def start_after_scrub(self, names: tuple[bytes, ...], go: Callable[[], None]) -> None:
-        """Run the command once it can't read these variables in the front process."""
-        if not names:
-            go()
-            return
-        self._go = go
-        self._channel.send(messages.Forget(names))
+    def start_after_scrub(self) -> None:
+        """Run the command once it can't read removed variables in the front process."""
+        if names := self._session.facts.environment.removed:
+            self._channel.send(messages.Forget(names))
+        else:
+            self._session.facts.launched.go()
 
     def drain_front(self) -> None:
         """Read the front process's messages from before the command's end: an interrupt among them
@@ -71,8 +67,7 @@ class FrontLink:
     def _on_message(self, _happened: int) -> None:
         for message in self._channel.receive():
             self._obey(message)
-        if self._channel.is_closed and self._is_watched:
-            self._is_watched = False
+        if self._channel.is_closed:
             self._loop.unwatch(self._channel.fd)
 
     def _on_end(self, _happened: int) -> None:
@@ -84,15 +79,14 @@ class FrontLink:
             case messages.InterruptArrived():
                 self._interrupted(message)
             case messages.InterruptWithdrawn():
-                self._withdrawn()
+                self._recorder.record("interrupt_withdrawn", self._command_pid, {})
+                self._ending.on(Withdrawn())
             case messages.SignalForCommand():
                 self._pass_on(message)
             case messages.KillTree(reason=reason):
                 self._ending.on(KillDemanded(reason))
             case messages.Forgotten():
-                if self._go is not None:
-                    self._go()
-                    self._go = None
+                self._session.facts.launched.go()
             case messages.NotifyFailed():
                 self._session.approvals.notify_failed()
             case messages.NothingMore():
@@ -111,10 +105,6 @@ class FrontLink:
             **message.sender,
         }
         self._recorder.record("interrupt_received", message.sender["sender_pid"], payload)
-
-    def _withdrawn(self) -> None:
-        self._recorder.record("interrupt_withdrawn", self._command_pid, {})
-        self._ending.on(Withdrawn())
 
     def _pass_on(self, message: messages.SignalForCommand) -> None:
         command, number = self._command_pid, message.number

@@ -37,6 +37,11 @@ from sigwrap.start import own_files
 from sigwrap.start.command import CommandError, Inherited, exec_command, find_program
 from sigwrap.text import masked, printable, shell_words, shortened
 
+Tell = Callable[[str], None]
+
+NOT_TRACED = f"sigwrap may not read or trace the command's process ({DOCTOR})"
+_OF_THE_MACHINE = ("rule builtin:unreadable", "rule builtin:traced")
+_DAEMON_CHARACTERS = 60
 _HANDSHAKE_TIMEOUT_S = 10.0
 _LONGEST_MESSAGE = 4096
 _PROBE_ANSWER = 0x5A
@@ -206,14 +211,6 @@ def _enter(sandbox: Sandbox, channel: socket.socket) -> bool:
     return is_answered
 
 
-# Find what a run lacks here, and whether it may start. `sigwrap doctor` does the same.
-
-Tell = Callable[[str], None]
-
-NOT_TRACED = f"sigwrap may not read or trace the command's process ({DOCTOR})"
-_OF_THE_MACHINE = ("rule builtin:unreadable", "rule builtin:traced")
-
-
 def agreed_to_run_without(
     refusal: NoInterception, settings: RunSettings, outer: str, tell: Tell
 ) -> str:
@@ -265,12 +262,9 @@ def is_of_the_machine(denial: str) -> bool:
     return any(rule in denial for rule in _OF_THE_MACHINE)
 
 
-# Agents that have a preset (policies/presets), started with or without it.
-
-_DAEMON_CHARACTERS = 60
-
-
 class Agent:
+    """An agent that has a preset (policies/presets), started with or without it."""
+
     def __init__(self, name: str, *, by_preset: bool) -> None:
         from sigwrap.policy.presets import PRESETS  # few runs need it
 

@@ -18,6 +18,13 @@ _HAS_RUN = ("",)
 _WORDS_KEPT, _WORD_CHARACTERS = 16, 200
 
 
+class WouldFail(NamedTuple):
+    """An errno with which the kernel would refuse the call. Sigwrap returns it itself, because the
+    kernel would read the caller's memory again, which may have changed."""
+
+    errno: int
+
+
 class ProgramFamily:
     """Processes that run one program, such as a server and its workers.
 
@@ -242,13 +249,3 @@ _SYSTEM = with_implied({TargetType.SYSTEM})
 _USER = with_implied({TargetType.USER})
 _EXTERNAL = with_implied({TargetType.EXTERNAL})
 SIGWRAP_ITSELF = with_implied({TargetType.PARENT})
-
-
-# Facts that several mediators share.
-
-
-class WouldFail(NamedTuple):
-    """An errno with which the kernel would refuse the call. Sigwrap returns it itself, because the
-    kernel would read the caller's memory again, which may have changed."""
-
-    errno: int

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from sigwrap.bare import Any, Enum, NamedTuple, deque
 from sigwrap.kernel.libc import seconds_until
 
+DEADLINE_S = 5.0
+_STACK_BYTES = 512 * 1024
 _MAX_EVENTS = 4096
 
 Handler = Callable[[int], None]
@@ -92,12 +94,6 @@ class Loop:
             call(*words)
 
 
-# Threads for work that may block: reads of files and memory that another process serves.
-
-DEADLINE_S = 5.0
-_STACK_BYTES = 512 * 1024
-
-
 class Done(NamedTuple):
     value: Any
 
@@ -145,6 +141,8 @@ class _Job(NamedTuple):
 
 
 class WorkerPool:
+    """Threads for work that may block: reads of files and memory that another process serves."""
+
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._numbers = itertools.count()

@@ -128,19 +128,15 @@ class Processes:
         if parent is not None:
             parent.known_children += 1
 
-    def has_run(self, process: Process, program: Place, image: Image) -> None:
-        """Note a successful exec. The process may have ended since."""
-        process.runs(program)
-        self._images.loaded(process, image)
-
     def __len__(self) -> int:
         return len(self.by_pid)
 
-    def loaded(self, process: Process, program: Place | None) -> None:
-        """Note a successful exec, before the first instruction. `program` is the loaded file, or
-        None if it could not be compared."""
+    def loaded(self, process: Process, program: Place | None, image: Image | None = None) -> None:
+        """Note a successful exec, before the first instruction, or `image`, which the extension has
+        read then. `program` is the loaded file, or None if it could not be compared."""
         process.runs(program)
-        image = procfs.image(process.pid)
+        if image is None:
+            image = procfs.image(process.pid)
         if image is not None:
             self._images.loaded(process, image)
 
@@ -291,10 +287,9 @@ def refresh_comm(process: Process) -> None:
         process.comm_is_current = True
 
 
-# Decide which exec may go on: one for each process, and none while the session is frozen.
-
-
 class ExecTurns:
+    """Decides which exec may go on: one for each process, and none while the session is frozen."""
+
     def __init__(self, session: Session) -> None:
         self._session = session
         self.is_closed = False  # the session is frozen

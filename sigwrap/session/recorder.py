@@ -35,6 +35,8 @@ _BEYOND = frozenset(
 )
 _LEAST_BEYOND_BYTES = 1 << 20
 
+Key = tuple[object, ...]  # of repeated events; its first element is the process, if one did it
+
 LOOK_S = 0.5
 _REPEATED_AFTER_S = 10.0  # since the last denial; a small event may still fit in between
 _REST_AFTER_RESTORING = 20  # times as long as it took, if a process removes the log repeatedly
@@ -185,13 +187,9 @@ class Recorder:
             self.tell(why)
 
 
-# Log an event that may come a thousand times a second: the first, then one with a count of the
-# others.
-
-Key = tuple[object, ...]  # its first element is the process, if one did it
-
-
 class Repeats:
+    """Logs an event that may come a thousand times a second: the first, then a count of others."""
+
     def __init__(self, session: Session) -> None:
         self._recorder = session.recorder
         self._loop = session.loop

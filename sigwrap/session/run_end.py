@@ -24,6 +24,7 @@ import errno
 
 from sigwrap import errors
 from sigwrap.bare import Enum, NamedTuple, signal
+from sigwrap.events import Payload
 from sigwrap.policy.judge.signals import signal_name
 
 LEFTOVERS_GRACE_S = 2.0
@@ -114,22 +115,16 @@ Happening = (
 # The steps that follow
 
 
-class RecordLimit(NamedTuple):
-    reached: LimitReached
+class RecordEvent(NamedTuple):
+    event: str
+    payload: Payload
+    counts_processes: bool = False  # in a field of the payload
 
 
 class SignalBudget(NamedTuple):
     """Send SIGBUDGET for a limit. A SIGTERM follows, which ends the run as the steps here do."""
 
     reached: LimitReached
-
-
-class RecordEscalation(NamedTuple):
-    why: str
-
-
-class RecordKillSwitch(NamedTuple):
-    switched: SwitchedOff
 
 
 class StopAsking(NamedTuple):
@@ -156,7 +151,7 @@ class Do(Enum):
     KILL_TREE = "kill the whole tree, and let no process fork"
 
 
-Step = RecordLimit | SignalBudget | RecordEscalation | RecordKillSwitch | StopAsking | Wait | Do
+Step = RecordEvent | SignalBudget | StopAsking | Wait | Do
 
 
 class Result(NamedTuple):
@@ -222,7 +217,10 @@ class RunEnd:
             case KillDemanded():
                 self._killed_because = happening.why
                 self._is_killed = self._ended is None
-                return (RecordEscalation(happening.why), *self._kill())
+                killed = RecordEvent(
+                    "interrupt_escalated", {"reason": happening.why}, counts_processes=True
+                )
+                return (killed, *self._kill())
             case SwitchedOff():
                 return self._switched_off(happening)
             case GraceOver():
@@ -240,12 +238,12 @@ class RunEnd:
 
     def _limit_reached(self, reached: LimitReached) -> tuple[Step, ...]:
         if self._state is not _State.RUNNING:
-            return (RecordLimit(reached),) if reached is self.reached_limit else ()
+            return (_exceeded(reached),) if reached is self.reached_limit else ()
         self._state = _State.ENDING
         if not self._interrupted_by:
             self.reached_limit = reached
         return (
-            RecordLimit(reached),
+            _exceeded(reached),
             SignalBudget(reached),
             *self._terminate("a limit was reached"),
         )
@@ -266,7 +264,7 @@ class RunEnd:
             return ()
         self.switched_off = switched
         return (
-            RecordKillSwitch(switched),
+            RecordEvent("killswitch_activated", switched._asdict(), counts_processes=True),
             StopAsking("the kill switch is on"),
             Do.GRANT_NOTHING,
             *self._kill(),
@@ -309,3 +307,15 @@ class RunEnd:
         # It may have ended by itself just before the kill.
         status = errors.from_signal(signal.SIGKILL) if self._is_killed else code or 0
         return Result(status, 0, errors.COMMAND_ENDED)
+
+
+def _exceeded(reached: LimitReached) -> RecordEvent:
+    payload = {
+        "limit": reached.limit,
+        "maximum": reached.maximum,
+        "effect": "terminated",
+        "reason": reached.why,
+    }
+    if reached.used is not None:
+        payload["used"] = reached.used
+    return RecordEvent("limit_exceeded", payload)

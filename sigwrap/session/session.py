@@ -144,7 +144,7 @@ class Session:
                 part.begin(self)
         self._look_after_store()
         self._beat()
-        self.front.start_after_scrub(self.facts.environment.removed, launched.go)
+        self.front.start_after_scrub()
         try:
             while not run.is_over:
                 busy = loop.turn(_IDLE_S if log.pending else None)

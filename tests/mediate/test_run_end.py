@@ -16,9 +16,7 @@ from sigwrap.session.run_end import (
     KillDemanded,
     LimitReached,
     NoProcessLeft,
-    RecordEscalation,
-    RecordKillSwitch,
-    RecordLimit,
+    RecordEvent,
     RunEnd,
     SignalBudget,
     Step,
@@ -35,8 +33,23 @@ ENDED = CommandEnded(3, None)
 KILLED = CommandEnded(None, 9)
 SECOND = KillDemanded("second interrupt")
 
+RECORDS_LIMIT = RecordEvent(
+    "limit_exceeded",
+    {
+        "limit": "wall_time",
+        "maximum": 5,
+        "effect": "terminated",
+        "reason": "wall_time: 5 s are over",
+    },
+)
+
+
+def records_kill(why: str) -> RecordEvent:
+    return RecordEvent("interrupt_escalated", {"reason": why}, counts_processes=True)
+
+
 ENDING = (
-    RecordLimit(OUT_OF_TIME),
+    RECORDS_LIMIT,
     SignalBudget(OUT_OF_TIME),
     StopAsking("a limit was reached"),
     Do.TERMINATE_COMMAND,
@@ -45,11 +58,15 @@ ENDING = (
 )
 CLEARING = (Do.TERMINATE_DESCENDANTS, Do.LET_RUN, Wait(2.0))
 ASKS_NO_MORE = (StopAsking("sigwrap was interrupted"), Do.LET_RUN)
-KILLING = (RecordEscalation("second interrupt"), Do.KILL_TREE)
+KILLING = (records_kill("second interrupt"), Do.KILL_TREE)
 
 SWITCHED = SwitchedOff("a drill", "somebody", 7)
 SWITCHING = (
-    RecordKillSwitch(SWITCHED),
+    RecordEvent(
+        "killswitch_activated",
+        {"reason": "a drill", "by": "somebody", "since_ns": 7},
+        counts_processes=True,
+    ),
     StopAsking("the kill switch is on"),
     Do.GRANT_NOTHING,
     Do.KILL_TREE,
@@ -133,7 +150,7 @@ def test_a_second_interrupt_and_the_death_of_the_front_process_kill_the_tree(run
     run.on(KILLED).is_over(130, "killed: second interrupt")
     run = Run()
     died = KillDemanded("the front process died")
-    run.on(died, RecordEscalation("the front process died"), Do.KILL_TREE)
+    run.on(died, records_kill("the front process died"), Do.KILL_TREE)
     run.on(KILLED).is_over(137, "killed: the front process died")
     run = Run()
     run.on(OUT_OF_TIME, *ENDING).on(SECOND, *KILLING).on(KILLED)
@@ -171,7 +188,7 @@ def test_of_a_limit_and_an_interrupt_the_first_is_the_reason_and_nothing_after_t
 def test_so_it_is_with_a_limit_that_is_known_before_it_is_told(run: Run) -> None:
     run.end.will_end(OUT_OF_TIME)
     run.on(CommandNotExecuted(errno.EACCES, "Permission denied")).on(ENDED, *CLEARING)
-    run.on(OUT_OF_TIME, RecordLimit(OUT_OF_TIME)).is_over(124, "wall_time: 5 s are over")
+    run.on(OUT_OF_TIME, RECORDS_LIMIT).is_over(124, "wall_time: 5 s are over")
     run = Run()
     run.on(Interrupted(2), *ASKS_NO_MORE)
     run.end.will_end(OUT_OF_TIME)
