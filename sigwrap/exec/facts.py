@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from sigwrap.approve.questions import command_line
+from sigwrap.approve.requests import command_line
 from sigwrap.bare import NamedTuple
 from sigwrap.events import Payload, text
 from sigwrap.policy.judge.engine import is_system_file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from sigwrap.approve.questions import Question
+from sigwrap.approve.requests import ApprovalRequest
 from sigwrap.bare import Any, NamedTuple
 from sigwrap.exec.facts import ExecFacts, request_of
 from sigwrap.policy.judge.request import Decision, Program
@@ -55,7 +55,7 @@ def read_ground(facts: ExecFacts, *, is_about_loading: bool) -> Generator[Effect
 
 def question_about(
     facts: ExecFacts, ground: Ground, decision: Decision, *, asked_before: bool
-) -> Question:
+) -> ApprovalRequest:
     main, where, loaded = facts.programs[0], ground.where, ground.loaded
     # Each of these can change without a change of the key.
     passing = {
@@ -80,7 +80,7 @@ def question_about(
         *("", *runs),
         *("", where.folder, where.identity, *ground.content),
     )
-    return Question(
+    return ApprovalRequest(
         kind="exec",
         pid=facts.process.pid,
         process=facts.process.stub_of or facts.process.comm,
@@ -98,7 +98,7 @@ def question_about(
         masked=shell_words(masked(main.argv)),
         masked_runs=shell_words(_masked(runs)),
         masked_loads=shell_words(masked(loaded or ())),
-        request=request_of(facts, decision),
+        exec_payload=request_of(facts, decision),
     )
 
 

@@ -195,7 +195,7 @@ class Diagnostic:
         return Diagnosis(
             stopped=self._session.agent_signals.stopped,
             processes=seen,
-            requests={each.id: each.question.masked or each.question.what for each in queue},
+            requests={each.id: each.request.masked or each.request.what for each in queue},
             limits=self._used(seen),
             counts=dict(recorder.counts),
             unrecorded=recorder.unrecorded,

@@ -17,7 +17,7 @@ import errno
 import time
 from collections.abc import Callable
 
-from sigwrap.approve.questions import DENIED, TO_AN_AGENT, Answer
+from sigwrap.approve.requests import DENIED, TO_AN_AGENT, Answer
 from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple, Protocol
 from sigwrap.errors import InternalError
 from sigwrap.events import EVENT_TYPES
@@ -456,7 +456,7 @@ class Performer:
         return written
 
     def _would_wait(self, request: Request, effect: WouldWait) -> bool:
-        return self._approvals.would_wait(effect.question)
+        return self._approvals.would_wait(effect.request)
 
     def _ask(self, request: Request, effect: Ask) -> object:
         self.check(request)
@@ -468,7 +468,7 @@ class Performer:
             else:
                 at_once.append(answer)
 
-        approval_id = self._approvals.ask(effect.question, answered)
+        approval_id = self._approvals.ask(effect.request, answered)
         if at_once:
             if at_once[0].reason == "withdrawn":
                 raise CallerGone

@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-from sigwrap.approve.questions import denial
+from sigwrap.approve.requests import denial
 from sigwrap.control.forks import ForkFacts, ForkMediator
 from sigwrap.policy.judge.rules import Limits
 from sigwrap.session.effects import (
