@@ -22,7 +22,7 @@ PURE = {
     *("text", "events", "calls", "policy", "agent", "hooks"),
     *("exec.facts", "exec.judge"),
     *("signal.facts", "signal.judge", "network.judge", "files.judge"),
-    "approve.questions",
+    "approve.requests",
     *("session.effects", "session.lineage", "session.run_end", "front.interrupts"),
 }
 BELOW_PURE = {"bare", "errors", "machine"}

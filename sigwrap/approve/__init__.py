@@ -1,6 +1,6 @@
 """Approval requests: asked, answered and remembered.
 
-questions        pure: open and settled requests, and what a waiting caller reads
+requests         pure: open and settled requests, and what a waiting caller reads
 approvals        asks, lists and answers requests while everything else goes on
 typists          programs that could type an answer for the session
 terminal_prompt  asks on the terminal, which the command uses too

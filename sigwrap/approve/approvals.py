@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Iterable
 
 from sigwrap.approve.control_socket import ControlReply, ControlRequest, ControlSocket, refusal
-from sigwrap.approve.questions import (
+from sigwrap.approve.requests import (
     US,
     Answer,
+    ApprovalRequest,
     OpenRequest,
-    Question,
-    QuestionQueue,
+    RequestQueue,
     Settled,
     Verdict,
 )
@@ -47,7 +47,7 @@ from sigwrap.text import beginning
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
-__all__ = ["Answer", "Approvals", "OnAnswer", "Question"]
+__all__ = ["Answer", "ApprovalRequest", "Approvals", "OnAnswer"]
 
 OnAnswer = Callable[[Answer], None]
 
@@ -79,7 +79,7 @@ class Approvals:
             self._notify_by = ""
         self.store = os.path.dirname(os.path.dirname(os.path.abspath(recorder.log.path)))
         self.hints = SessionHints(session.policy.name, store_option(self.store, os.environ))
-        self._queue = QuestionQueue(self._timeout_s)
+        self._queue = RequestQueue(self._timeout_s)
         self._waiting: dict[str, OnAnswer] = {}
         self._stopped = ""  # why no request is granted now
         self._has_timer = False
@@ -96,57 +96,59 @@ class Approvals:
 
     # Asking
 
-    def ask(self, question: Question, on_answer: OnAnswer) -> str:
+    def ask(self, request: ApprovalRequest, on_answer: OnAnswer) -> str:
         """Ask for approval; return the request's id. Calls `on_answer` exactly once, maybe before
         this returns."""
         self.typists.search_again_if_due()
         now_s = time.monotonic()
-        request = self._queue.ask(self._new_id(), question, now_s)
-        self._waiting[request.id] = on_answer
+        opened = self._queue.ask(self._new_id(), request, now_s)
+        self._waiting[opened.id] = on_answer
         channels = self._channels()
-        if not self._record_asked(request, channels):
-            self._refuse([request.id], _NOT_RECORDED)
-        elif (settled := self._queue.settle_from_memory(request.id, now_s)) is not None:
+        if not self._record_asked(opened, channels):
+            self._refuse([opened.id], _NOT_RECORDED)
+        elif (settled := self._queue.settle_from_memory(opened.id, now_s)) is not None:
             self._settle([settled])
         elif len(self._queue.open) > _MOST_OPEN:
-            self._refuse([request.id], f"{_MOST_OPEN} other requests are open already")
+            self._refuse([opened.id], f"{_MOST_OPEN} other requests are open already")
         elif not channels:
-            self._refuse([request.id], self._stopped or self._why_none())
-        elif question.kind != "exec" and is_drawn_on_by(question.pid):
-            why = self._keep_for_next_attempt(question, channels, now_s)
-            self._refuse([request.id], why, "at once")
+            self._refuse([opened.id], self._stopped or self._why_none())
+        elif request.kind != "exec" and is_drawn_on_by(request.pid):
+            why = self._keep_for_next_attempt(request, channels, now_s)
+            self._refuse([opened.id], why, "at once")
         else:
-            self._await_answer(request)
+            self._await_answer(opened)
             if self._on_terminal and self._prompt.is_there:
-                self._prompt.show(request)
+                self._prompt.show(opened)
             if not (self._notify_by or self._prompt.can_show) and self._on_terminal:
                 ring()  # a program's screen shows no request
-        return request.id
+        return opened.id
 
-    def would_wait(self, question: Question) -> bool:
+    def would_wait(self, request: ApprovalRequest) -> bool:
         """Return whether `ask` would leave the request open."""
         has_room = len(self._queue.open) < _MOST_OPEN
-        return has_room and not self._queue.is_remembered(question) and bool(self._channels())
+        return has_room and not self._queue.is_remembered(request) and bool(self._channels())
 
-    def _record_asked(self, request: OpenRequest, channels: list[str]) -> bool:
-        payload = asked_payload(request, timeout_s=self._timeout_s, asked=channels)
-        return self._recorder.record("approval_requested", request.question.pid, payload)
+    def _record_asked(self, opened: OpenRequest, channels: list[str]) -> bool:
+        payload = asked_payload(opened, timeout_s=self._timeout_s, asked=channels)
+        return self._recorder.record("approval_requested", opened.request.pid, payload)
 
-    def _await_answer(self, request: OpenRequest) -> None:
+    def _await_answer(self, opened: OpenRequest) -> None:
         self._expire_later()
         if self._notify_by == BELL:
             ring()
         elif self._notify_by:
-            self._session.channel.send(notice_of(request, self.store))
+            self._session.channel.send(notice_of(opened, self.store))
 
-    def _keep_for_next_attempt(self, question: Question, channels: list[str], now_s: float) -> str:
+    def _keep_for_next_attempt(
+        self, request: ApprovalRequest, channels: list[str], now_s: float
+    ) -> str:
         """Open a request for the caller's next attempt, since its screen would freeze if it waited.
         Return why this attempt is denied."""
-        kept = self._queue.kept_for_next(question)
+        kept = self._queue.kept_for_next(request)
         if kept is None:
-            if not question.key or not self._queue.keeps_more():
+            if not request.key or not self._queue.keeps_more():
                 return _DRAWS
-            kept = self._queue.ask(self._new_id(), question, now_s, for_next=True)
+            kept = self._queue.ask(self._new_id(), request, now_s, for_next=True)
             if not self._record_asked(kept, channels):
                 self._refuse([kept.id], _NOT_RECORDED)
                 return _DRAWS
@@ -165,12 +167,12 @@ class Approvals:
 
     def how_to_answer(self, approval_id: str) -> str:
         """Return how the user answers an open request."""
-        request = next(each for each in self._queue.open if each.id == approval_id)
+        opened = next(each for each in self._queue.open if each.id == approval_id)
         now_s = time.monotonic()
-        end = until(self._deadline_s(request, now_s), now_s)
+        end = until(self._deadline_s(opened, now_s), now_s)
         if not self.has_control:
             return f"answer on the terminal until {end}"
-        approve, watch = self.hints.command("approve", request.id), self.hints.command("watch")
+        approve, watch = self.hints.command("approve", opened.id), self.hints.command("watch")
         return f"until {end}: {approve}, or {watch}"
 
     def process_ended(self, pid: int) -> None:
@@ -277,10 +279,10 @@ class Approvals:
 
     # Time
 
-    def _deadline_s(self, request: OpenRequest, now_s: float) -> float:
-        if self.can_show or self._is_seen(request.id, now_s):
-            return request.deadline_s
-        return min(request.deadline_s, request.asked_at_s + self._unattended_timeout_s)
+    def _deadline_s(self, opened: OpenRequest, now_s: float) -> float:
+        if self.can_show or self._is_seen(opened.id, now_s):
+            return opened.deadline_s
+        return min(opened.deadline_s, opened.asked_at_s + self._unattended_timeout_s)
 
     def _expire_later(self, look_again_s: float = 0.0) -> None:
         """Set the one timer for all requests: a later one is due later."""
@@ -311,9 +313,9 @@ class Approvals:
 
     def on_terminal_answer(self, approval_id: str, verdict: Verdict) -> None:
         if verdict is not Verdict.NO and self.typists.search_again() is not None:
-            request = self._queue.find(approval_id)
-            if request is not None:
-                self._prompt.show(request)
+            opened = self._queue.find(approval_id)
+            if opened is not None:
+                self._prompt.show(opened)
             return
         self._has_answered = True
         self._answer(approval_id, verdict, by="the terminal", message="")
@@ -343,10 +345,10 @@ class Approvals:
 
     def _recorded(self, settled: Settled) -> Settled:
         event = _EVENT_OF_REASON.get(settled.answer.reason, "approval_denied")
-        is_written = self._recorder.record(event, settled.question.pid, answered_payload(settled))
+        is_written = self._recorder.record(event, settled.request.pid, answered_payload(settled))
         if is_written or not settled.answer.granted:
             return settled
-        self._queue.forget_always(settled.question)
+        self._queue.forget_always(settled.request)
         why = f"granted, but {_NOT_RECORDED}"
         denied = Answer(granted=False, by=US, message=why, reason="denied")
         return settled._replace(answer=denied, always=False, remembered=False)
@@ -416,12 +418,12 @@ class Approvals:
         request = self._listed(found, now_s, full=True)
         return {"ok": True, "request": request, **self._session.how_it_stands()}
 
-    def _listed(self, request: OpenRequest, now_s: float, *, full: bool = False) -> Payload:
-        deadline_s = self._deadline_s(request, now_s)
-        return listed(request, self.hints.policy, now_s, deadline_s, full=full)
+    def _listed(self, opened: OpenRequest, now_s: float, *, full: bool = False) -> Payload:
+        deadline_s = self._deadline_s(opened, now_s)
+        return listed(opened, self.hints.policy, now_s, deadline_s, full=full)
 
     def _no_such(self, approval_id: str) -> ControlReply:
-        ids = [request.id for request in self._queue.open]
+        ids = [opened.id for opened in self._queue.open]
         return refusal("unknown-id", f"there is no request {approval_id}", open=ids)
 
     def is_typed(self, peer: Peer) -> bool:
@@ -457,6 +459,6 @@ class Approvals:
             "granted": first.answer.granted,
             "always": first.always,
             "message": first.answer.message,
-            "what": beginning(first.question.what, LISTED_CHARACTERS),
+            "what": beginning(first.request.what, LISTED_CHARACTERS),
             "settled": [settled.id for settled in found],
         }

@@ -62,18 +62,17 @@ def ask_all(
         with _folder(store) as folder_fd:
             names = _names(folder_fd)
             order = sorted(names, key=lambda each: (each not in first, os.urandom(4)))
-            asked = _Round(folder_fd, request, order)
-            asked.run()
+            found, failures = _ask_each(folder_fd, request, order)
     except FileNotFoundError:
         return [], []
     except OSError as error:
         raise _unreadable(store, error) from error
     answered = []
-    for session_id, reply in sorted(asked.answered, key=lambda each: each.session_id):
+    for session_id, reply in sorted(found, key=lambda each: each.session_id):
         # A socket with several names is asked under one of them, and tells its own.
         own = reply.get("session_id")
         answered.append(Answered(str(own) if own in names[session_id] else session_id, reply))
-    return answered, sorted(asked.failures, key=lambda each: each.session_id)
+    return answered, sorted(failures, key=lambda each: each.session_id)
 
 
 def ask_one(store: str, session_id: str, request: ControlRequest) -> ControlReply:
@@ -91,49 +90,42 @@ def ask_one(store: str, session_id: str, request: ControlRequest) -> ControlRepl
     return reply
 
 
-class _Round:
-    def __init__(self, folder_fd: int, request: ControlRequest, session_ids: list[str]) -> None:
-        self.answered: list[Answered] = []
-        self.failures: list[Unreachable] = []
-        self._folder_fd = folder_fd
-        self._request = request
-        self._left = deque(session_ids)
-        self._until_s = time.monotonic() + WITHIN_S
-        self._threads = [
-            threading.Thread(target=self._ask_in_turn, daemon=True)
-            for _ in range(min(len(session_ids), _MOST_THREADS) - 1)
-        ]
+def _ask_each(
+    folder_fd: int, request: ControlRequest, session_ids: list[str]
+) -> tuple[list[Answered], list[Unreachable]]:
+    answered, failures = list[Answered](), list[Unreachable]()
+    left, until_s = deque(session_ids), time.monotonic() + WITHIN_S
+    threads = list[threading.Thread]()
 
-    def run(self) -> None:
-        started = []
-        for thread in self._threads:
+    def ask_in_turn() -> None:
+        while (now_s := time.monotonic()) < until_s:
             try:
-                thread.start()
-            except RuntimeError:  # the thread limit is reached
-                break
-            started.append(thread)
-        self._threads = started
-        self._ask_in_turn()
-        for thread in started:
-            thread.join()
-        if self._left:
-            self.failures.append(Unreachable(f"no time to ask {len(self._left)} more sessions"))
-
-    def _ask_in_turn(self) -> None:
-        while (now_s := time.monotonic()) < self._until_s:
-            try:
-                session_id = self._left.popleft()
+                session_id = left.popleft()
             except IndexError:
                 return
-            turns = -(-(len(self._left) + 1) // (len(self._threads) + 1))
-            ends_s = now_s + (self._until_s - now_s) / turns
+            turns = -(-(len(left) + 1) // (len(threads) + 1))
             try:
-                reply = _ask(self._folder_fd, session_id, self._request, ends_s)
+                reply = _ask(folder_fd, session_id, request, now_s + (until_s - now_s) / turns)
             except Unreachable as failure:
-                self.failures.append(failure)
+                failures.append(failure)
             else:
                 if reply is not None:
-                    self.answered.append(Answered(session_id, reply))
+                    answered.append(Answered(session_id, reply))
+
+    for _ in range(min(len(session_ids), _MOST_THREADS) - 1):
+        threads.append(threading.Thread(target=ask_in_turn, daemon=True))
+    for position, thread in enumerate(threads):
+        try:
+            thread.start()
+        except RuntimeError:  # the thread limit is reached
+            del threads[position:]
+            break
+    ask_in_turn()
+    for thread in threads:
+        thread.join()
+    if left:
+        failures.append(Unreachable(f"no time to ask {len(left)} more sessions"))
+    return answered, failures
 
 
 def _ask(

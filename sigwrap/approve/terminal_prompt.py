@@ -29,7 +29,7 @@ import termios
 import time
 from collections.abc import Sequence
 
-from sigwrap.approve.questions import OpenRequest, Verdict
+from sigwrap.approve.requests import OpenRequest, Verdict
 from sigwrap.approve.wording import (
     MOST_WRONG,
     TypedAnswers,
@@ -103,9 +103,9 @@ class TerminalPrompt:
     def holds_terminal(self) -> bool:
         return self._taken is not None or time.monotonic() < self._stragglers_until_s
 
-    def show(self, request: OpenRequest) -> None:
+    def show(self, opened: OpenRequest) -> None:
         """Show the request when its turn comes and the terminal is free."""
-        self._queue[request.id] = request
+        self._queue[opened.id] = opened
         if self._taken is None and not self._looking:
             self._looking = True  # not at once: the caller's own line comes first
             self._loop.call_at(time.monotonic(), self._look)
@@ -207,10 +207,10 @@ class TerminalPrompt:
     def _name_the_command(self) -> None:
         if not self.can_show:
             return
-        for approval_id, request in self._queue.items():
+        for approval_id, opened in self._queue.items():
             if approval_id not in self._named:
                 how = self._how_to_answer(approval_id)
-                if not self._say(f"\r\n{self._text_of(request)}\r\n  {how}\r\n"):
+                if not self._say(f"\r\n{self._text_of(opened)}\r\n  {how}\r\n"):
                     return
                 self._named.add(approval_id)
 
@@ -224,30 +224,30 @@ class TerminalPrompt:
             return f"from another terminal: {commands}"
         return "sigwrap asks here again once no other program reads this terminal"
 
-    def _text_of(self, request: OpenRequest) -> str:
+    def _text_of(self, opened: OpenRequest) -> str:
         size = self._size()
         columns = struct.unpack("HHHH", size)[1] if size else 0
-        return "\r\n".join(lines_of(request, self._hints, time.monotonic(), columns))
+        return "\r\n".join(lines_of(opened, self._hints, time.monotonic(), columns))
 
     # Asking
 
     def _next(self) -> None:
         if self._taken is None:
             return
-        request = next(iter(self._queue.values()), None)
-        if request is None:
+        opened = next(iter(self._queue.values()), None)
+        if opened is None:
             self._give_back()
             return
-        self._shown = request.id
+        self._shown = opened.id
         self._named.add(self._shown)
         others = f" ({len(self._queue) - 1} more requests wait)" if len(self._queue) > 1 else ""
-        self._put(f"\r\n{self._text_of(request)}{others}\r\n")
+        self._put(f"\r\n{self._text_of(opened)}{others}\r\n")
 
     def _put(self, text: str) -> None:
         if self._forget_what_was_typed():
             text = f"\r\nsigwrap: ignored what you typed before the request was shown\r\n{text}"
         self._shown_at_s = time.monotonic()
-        self._answers = TypedAnswers(or_always=bool(self._queue[self._shown].question.key))
+        self._answers = TypedAnswers(or_always=bool(self._queue[self._shown].request.key))
         if not self._say(f"{visible_text(os.environ)}{text}  {self._answers.shown}"):
             self._make_way()
 

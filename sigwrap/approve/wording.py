@@ -9,7 +9,14 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from sigwrap.approve.questions import OpenRequest, Question, Settled, Verdict, named_rule, wants
+from sigwrap.approve.requests import (
+    ApprovalRequest,
+    OpenRequest,
+    Settled,
+    Verdict,
+    named_rule,
+    wants,
+)
 from sigwrap.bare import NamedTuple
 from sigwrap.errors import StoreError
 from sigwrap.events import QUESTION_CHARACTERS, Payload
@@ -65,36 +72,36 @@ def until(deadline_s: float, now_s: float) -> str:
 
 
 def lines_of(
-    request: OpenRequest, session: SessionHints, now_s: float, columns: int = 0
+    opened: OpenRequest, session: SessionHints, now_s: float, columns: int = 0
 ) -> list[str]:
     """Return the request for a terminal of so many columns; 0 if it does not say."""
-    question = request.question
-    what = printable(question.what)
+    request = opened.request
+    what = printable(request.what)
     lines = [
-        f"sigwrap: request {request.id}: {shell_words([question.process])} ({question.pid}) "
-        f"{wants(question.kind)}",
+        f"sigwrap: request {opened.id}: {shell_words([request.process])} ({request.pid}) "
+        f"{wants(request.kind)}",
         f"    {beginning(what, _START_SHOWN)}",
     ]
     if len(what) > _START_SHOWN:
         lines.append(f"    its last characters: {what[-_END_SHOWN:]}")
     details = detail_lines(
         lines,
-        files=_file_names(question.files),
-        folder=_path(question.folder) if question.folder else "",
+        files=_file_names(request.files),
+        folder=_path(request.folder) if request.folder else "",
         **{
             name: beginning(printable(text), _START_SHOWN)
-            for name, text in _texts_of(question).items()
+            for name, text in _texts_of(request).items()
         },
     )
     lines += [f"  {line}" for line in details]
     lines = [row for line in lines for row in rows(line, columns)]
-    if _is_cut(question):
-        lines.append(f"  in full: {session.command('watch', '--full', request.id)}")
-    left_s = max(0.0, request.deadline_s - now_s)
+    if _is_cut(request):
+        lines.append(f"  in full: {session.command('watch', '--full', opened.id)}")
+    left_s = max(0.0, opened.deadline_s - now_s)
     return [
         *lines,
-        f"  {rule_line(question.rule, session.policy, question.message)}",
-        f"  expires at {until(request.deadline_s, now_s)}, in {left_s:.0f} s; then it is denied",
+        f"  {rule_line(request.rule, session.policy, request.message)}",
+        f"  expires at {until(opened.deadline_s, now_s)}, in {left_s:.0f} s; then it is denied",
     ]
 
 
@@ -115,8 +122,8 @@ def rule_line(rule: str, policy: str, message: str) -> str:
     return f"{printable(named_rule(rule, policy))}{because}"
 
 
-def _texts_of(question: Question) -> dict[str, str]:
-    return {"runs": question.runs, "loads": question.loads, "note": question.note}
+def _texts_of(request: ApprovalRequest) -> dict[str, str]:
+    return {"runs": request.runs, "loads": request.loads, "note": request.note}
 
 
 def _file_names(files: Sequence[str]) -> str:
@@ -136,78 +143,78 @@ def _is_long(path: str) -> bool:
     return len(path) > 3 * _PATH_SHOWN
 
 
-def _is_cut(question: Question) -> bool:
-    texts = (question.what, *_texts_of(question).values())
+def _is_cut(request: ApprovalRequest) -> bool:
+    texts = (request.what, *_texts_of(request).values())
     return (
         any(len(printable(text)) > _START_SHOWN for text in texts)
-        or any(_is_long(path) for path in (*question.files, question.folder))
-        or len(question.files) > _FILES_SHOWN
+        or any(_is_long(path) for path in (*request.files, request.folder))
+        or len(request.files) > _FILES_SHOWN
     )
 
 
-def notice_of(request: OpenRequest, store: str) -> Notice:
+def notice_of(opened: OpenRequest, store: str) -> Notice:
     """Return the notification, without secrets: other users can read a process's variables."""
-    question = request.question
-    what = f"{question.process} {wants(question.kind)}: {question.masked or question.what}"
+    request = opened.request
+    what = f"{request.process} {wants(request.kind)}: {request.masked or request.what}"
     return Notice(
-        id=request.id,
+        id=opened.id,
         question=printable(beginning(what, _LONGEST_NOTICE)),
-        rule=printable(question.rule[:_LONGEST_NOTICE]),
+        rule=printable(request.rule[:_LONGEST_NOTICE]),
         store=store,
     )
 
 
 def listed(
-    request: OpenRequest, policy: str, now_s: float, deadline_s: float, *, full: bool = False
+    opened: OpenRequest, policy: str, now_s: float, deadline_s: float, *, full: bool = False
 ) -> Payload:
     """Return the request as the control socket lists it, uncut if `full`. The request is denied at
     `deadline_s`, on the same clock as `now_s`."""
-    question = request.question
-    texts = {"what": question.what, "runs": question.runs, "loads": question.loads}
+    request = opened.request
+    texts = {"what": request.what, "runs": request.runs, "loads": request.loads}
     cut = {name: beginning(text, LISTED_CHARACTERS) for name, text in texts.items()}
     return {
-        "id": request.id,
-        "kind": question.kind,
-        "pid": question.pid,
-        "process": question.process,
-        "depth": question.depth,
+        "id": opened.id,
+        "kind": request.kind,
+        "pid": request.pid,
+        "process": request.process,
+        "depth": request.depth,
         **(texts if full else cut),
-        "masked": beginning(question.masked or question.what, _MASKED_CHARACTERS),
+        "masked": beginning(request.masked or request.what, _MASKED_CHARACTERS),
         "is_cut": not full and cut != texts,
-        "files": question.files,
-        "folder": question.folder,
-        "note": question.note,
-        "rule": question.rule,
+        "files": request.files,
+        "folder": request.folder,
+        "note": request.note,
+        "rule": request.rule,
         "policy": policy,
-        "message": question.message,
-        "may_always": bool(question.key),
-        "waited_s": round(now_s - request.asked_at_s, 1),
+        "message": request.message,
+        "may_always": bool(request.key),
+        "waited_s": round(now_s - opened.asked_at_s, 1),
         "expires_in_s": max(0.0, round(deadline_s - now_s, 1)),
     }
 
 
-def asked_payload(request: OpenRequest, *, timeout_s: float, asked: list[str]) -> Payload:
-    question = request.question
-    has_room = question.request is not None and json_size(question.request) <= _LONGEST_EXEC
+def asked_payload(opened: OpenRequest, *, timeout_s: float, asked: list[str]) -> Payload:
+    request = opened.request
+    has_room = request.exec_payload is not None and json_size(request.exec_payload) <= _LONGEST_EXEC
     return {
-        **_payload(request.id, question),
-        "comm": question.process,
-        "depth": question.depth,
-        "runs": beginning(question.masked_runs, QUESTION_CHARACTERS),
-        "loads": beginning(question.masked_loads, QUESTION_CHARACTERS),
-        "files": question.files,
-        "cwd": question.folder,
-        "note": question.note,
+        **_payload(opened.id, request),
+        "comm": request.process,
+        "depth": request.depth,
+        "runs": beginning(request.masked_runs, QUESTION_CHARACTERS),
+        "loads": beginning(request.masked_loads, QUESTION_CHARACTERS),
+        "files": request.files,
+        "cwd": request.folder,
+        "note": request.note,
         "timeout_s": timeout_s,
         "asked": asked,
         # A long one would make the log cut `what`, which an answer is compared with.
-        **({"exec": question.request} if has_room else {}),
+        **({"exec": request.exec_payload} if has_room else {}),
     }
 
 
 def answered_payload(settled: Settled) -> Payload:
     return {
-        **_payload(settled.id, settled.question),
+        **_payload(settled.id, settled.request),
         **({"remembered": True} if settled.remembered else {}),
         "reason": settled.answer.reason,
         "by": settled.answer.by,
@@ -217,13 +224,13 @@ def answered_payload(settled: Settled) -> Payload:
     }
 
 
-def _payload(approval_id: str, question: Question) -> Payload:
+def _payload(approval_id: str, request: ApprovalRequest) -> Payload:
     return {
         "approval_id": approval_id,
-        "kind": question.kind,
-        "what": beginning(question.masked or question.what, QUESTION_CHARACTERS),
-        "rule_name": question.rule,
-        "message": question.message,
+        "kind": request.kind,
+        "what": beginning(request.masked or request.what, QUESTION_CHARACTERS),
+        "rule_name": request.rule,
+        "message": request.message,
     }
 
 

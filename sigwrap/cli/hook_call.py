@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from sigwrap.approve.questions import TO_AN_AGENT
+from sigwrap.approve.requests import TO_AN_AGENT
 from sigwrap.bare import Any, NamedTuple, NoReturn, signal
 from sigwrap.cli.hook_facts import ThisMachine
 from sigwrap.cli.hook_log import record

@@ -8,7 +8,7 @@ import re
 
 import sigwrap
 from sigwrap.approve.control_socket import send_tool_call
-from sigwrap.approve.questions import DENIED, TO_AN_AGENT
+from sigwrap.approve.requests import DENIED, TO_AN_AGENT
 from sigwrap.bare import blake2b
 from sigwrap.events import HOOK_KIND, HOOK_LOG, Payload
 from sigwrap.hooks.calls import Call, FileCall, ShellCall, WebCall

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 
-from sigwrap.approve.questions import denial
+from sigwrap.approve.requests import denial
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.calls import CLONE_PARENT
 from sigwrap.kernel import process as linux_process

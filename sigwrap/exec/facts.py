@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from sigwrap.approve.questions import Answer, Question, command_line
+from sigwrap.approve.requests import Answer, ApprovalRequest, command_line
 from sigwrap.bare import NamedTuple
 from sigwrap.events import Payload, text
 from sigwrap.policy.judge.engine import is_system_file
@@ -213,7 +213,7 @@ class Basis(NamedTuple):
 
 def approval_request(
     facts: ExecFacts, basis: Basis, decision: Decision, *, asked_before: bool
-) -> Question:
+) -> ApprovalRequest:
     main, location, loaded = facts.programs[0], basis.location, basis.loaded
     # Each of these can change without a change of the key, so it is approved once only.
     doubts = {
@@ -240,7 +240,7 @@ def approval_request(
         *("", location.folder, location.identity, *basis.content),
     )
     payload = exec_payload(facts, decision, verified=False)
-    return Question(
+    return ApprovalRequest(
         kind="exec",
         pid=facts.process.pid,
         process=facts.process.stub_of or facts.process.comm,

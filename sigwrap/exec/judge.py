@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Generator
 
-from sigwrap.approve.questions import (
+from sigwrap.approve.requests import (
     Answer,
     denial,
     denied_by,
@@ -411,14 +411,14 @@ class ExecMediator:
             if as_traced.action not in _ALLOWED:
                 yield from self._deny(facts, as_traced, traced=True)
                 return
-        question = approval_request(facts, basis, decision, asked_before=asked_before)
-        if facts.process.depth and not facts.process.stub_of and (yield WouldWait(question)):
+        request = approval_request(facts, basis, decision, asked_before=asked_before)
+        if facts.process.depth and not facts.process.stub_of and (yield WouldWait(request)):
             stub: Prepared | Unpreparable = yield PrepareStub()
             if isinstance(stub, Prepared):
                 yield from self._become_stub(facts, stub.path, decision)
                 return
         notice = waiting(line_of(facts), decision.rule, self._engine.policy.name)
-        answer: Answer = yield Ask(question, notice)
+        answer: Answer = yield Ask(request, notice)
         if answer.granted:
             yield from self._run_if_unchanged(facts, basis, decision, answer, asked_before)
         else:

@@ -13,7 +13,7 @@ import stat
 import time
 from collections.abc import Sequence
 
-from sigwrap.approve.questions import TO_AN_AGENT, refused_file
+from sigwrap.approve.requests import TO_AN_AGENT, refused_file
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.files.judge import Found, Refusals, Suspicion
 from sigwrap.kernel.file_state import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sigwrap.approve.questions import DENIED, TO_AN_AGENT, named_rule
+from sigwrap.approve.requests import DENIED, TO_AN_AGENT, named_rule
 from sigwrap.bare import Enum, NamedTuple
 from sigwrap.policy.judge.request import Action, Decision
 from sigwrap.text import printable, shortened

@@ -10,7 +10,14 @@ from __future__ import annotations
 
 import errno
 
-from sigwrap.approve.questions import Answer, Question, denial, refusal, waiting, with_rules_message
+from sigwrap.approve.requests import (
+    Answer,
+    ApprovalRequest,
+    denial,
+    refusal,
+    waiting,
+    with_rules_message,
+)
 from sigwrap.bare import NamedTuple
 from sigwrap.events import Payload
 from sigwrap.policy.judge.globs import Glob
@@ -153,7 +160,7 @@ class NetworkMediator:
 
     def _asks(self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision, what: str) -> Ask:
         process = facts.process
-        question = Question(
+        request = ApprovalRequest(
             kind="connection",
             pid=process.pid,
             process=process.comm,
@@ -164,7 +171,7 @@ class NetworkMediator:
             key=("connection", endpoint.direction.value, endpoint.protocol.value, str(endpoint)),
             execs=process.execs,
         )
-        return Ask(question, waiting(what, decision.rule, self._policy))
+        return Ask(request, waiting(what, decision.rule, self._policy))
 
     def _is_new(self, rule: str, what: str) -> bool:
         if (rule, what) in self._told:

@@ -66,7 +66,7 @@ class Diagnostic:
     def _state(self) -> Payload:
         recorder, processes = self._recorder, self._tree()
         open_ = self._session.approvals.open
-        requests = {each.id: each.question.masked or each.question.what for each in open_}
+        requests = {each.id: each.request.masked or each.request.what for each in open_}
         return payload_of(
             processes,
             requests,

@@ -20,7 +20,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Generator
 
-from sigwrap.approve.questions import Question
+from sigwrap.approve.requests import ApprovalRequest
 from sigwrap.bare import Any, Enum, IntEnum, NamedTuple
 from sigwrap.events import Payload
 from sigwrap.exec.facts import ExecFacts
@@ -108,14 +108,14 @@ class Succeed(NamedTuple):
 class Ask(NamedTuple):
     """Make an approval request; the caller waits for the answer. Reply: Answer."""
 
-    question: Question
+    request: ApprovalRequest
     notice: str = ""  # for the caller's stderr while it waits
 
 
 class WouldWait(NamedTuple):
     """Find out whether the caller would have to wait for the answer. Reply: bool."""
 
-    question: Question
+    request: ApprovalRequest
 
 
 class Look(NamedTuple):

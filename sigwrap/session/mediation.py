@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 
 from sigwrap import calls
-from sigwrap.approve.questions import DENIED, TO_AN_AGENT, Answer
+from sigwrap.approve.requests import DENIED, TO_AN_AGENT, Answer
 from sigwrap.bare import TYPE_CHECKING
 from sigwrap.calls import Family
 from sigwrap.control.forks import Forks
@@ -165,7 +165,7 @@ class Asking:
             self._approvals.withdraw(self._waiting[request])
 
     def _would_wait(self, _request: Request, effect: WouldWait) -> bool:
-        return self._approvals.would_wait(effect.question)
+        return self._approvals.would_wait(effect.request)
 
     def _ask(self, request: Request, effect: Ask) -> object:
         self._performer.check(request)
@@ -181,7 +181,7 @@ class Asking:
             else:
                 self._performer.wake(request, answer)
 
-        approval_id = self._approvals.ask(effect.question, answered)
+        approval_id = self._approvals.ask(effect.request, answered)
         if at_once:
             if at_once[0].reason == "withdrawn":
                 raise CallerGone

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from sigwrap.approve.questions import denial
+from sigwrap.approve.requests import denial
 from sigwrap.bare import Enum, NamedTuple
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
-from sigwrap.approve.questions import Answer, Question, refusal, waiting, with_rules_message
+from sigwrap.approve.requests import Answer, ApprovalRequest, refusal, waiting, with_rules_message
 from sigwrap.bare import NamedTuple, signal
 from sigwrap.events import Payload
 from sigwrap.policy.judge.engine import Engine
@@ -214,7 +214,7 @@ def _described(facts: SignalFacts, target: SignalTarget) -> str:
     return f"{name} to {target.comm} ({target.pid}) by {sender}, {facts.syscall}"
 
 
-def request_for(asked: Sequence[Judged]) -> Question:
+def request_for(asked: Sequence[Judged]) -> ApprovalRequest:
     """Make the approval request. An approval for the session covers these very processes only."""
     asked = sorted(asked, key=lambda each: each.target.is_inside)  # outside first: the end is cut
     facts, _, decision, _ = asked[0]
@@ -223,7 +223,7 @@ def request_for(asked: Sequence[Judged]) -> Question:
     for _, target, each, _ in asked:
         key += (each.rule, str(target.pid), str(target.start_time), target.comm)
         shown.append(_named(target) + ("" if target.is_inside else ", outside this session"))
-    return Question(
+    return ApprovalRequest(
         kind="signal",
         pid=facts.sender.pid,
         process=facts.sender.comm,

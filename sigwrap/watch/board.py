@@ -24,7 +24,7 @@ class SessionView(NamedTuple):
     exit_status: int | None = None
 
 
-class ApprovalRequest(NamedTuple):
+class ListedRequest(NamedTuple):
     session_id: str
     session_name: str
     id: str
@@ -63,7 +63,7 @@ class Board(NamedTuple):
     now_ns: int
     sessions: tuple[SessionView, ...]  # the latest first, running ones before ended ones
     more: int  # ended sessions that are not here
-    waiting: tuple[ApprovalRequest, ...]  # the oldest first
+    waiting: tuple[ListedRequest, ...]  # the oldest first
     killswitch: State | None  # None if it is off
     problems: tuple[str, ...]  # what cannot be seen, and why
 

@@ -7,11 +7,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sigwrap.approve.questions import wants
+from sigwrap.approve.requests import wants
 from sigwrap.control.killswitch import State
 from sigwrap.report.forms.times import iso_time
 from sigwrap.text import printable, shell_words, shortened
-from sigwrap.watch.board import ApprovalRequest, Board, EventLine, SessionView
+from sigwrap.watch.board import Board, EventLine, ListedRequest, SessionView
 
 SCHEMA = "sigwrap.watch/1"
 _WAITING_BYTES = 400_000
@@ -61,7 +61,7 @@ def _session(seen: SessionView) -> Document:
     }
 
 
-def _request(request: ApprovalRequest) -> Document:
+def _request(request: ListedRequest) -> Document:
     others = ("asked_ns", "deadline_ns", "masked")
     fields = {name: value for name, value in request._asdict().items() if name not in others}
     return {

@@ -5,13 +5,13 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 
-from sigwrap.approve.questions import wants
+from sigwrap.approve.requests import wants
 from sigwrap.front.messages import Notice
 from sigwrap.kernel import procfs
 from sigwrap.session.settings import BELL
 from sigwrap.start import onefile
 from sigwrap.text import printable
-from sigwrap.watch.board import ApprovalRequest, Board
+from sigwrap.watch.board import Board, ListedRequest
 
 
 class Notifier:
@@ -47,7 +47,7 @@ class Notifier:
             self.failed = f"the --notify command failed with status {status}"
         return True
 
-    def _run(self, request: ApprovalRequest) -> None:
+    def _run(self, request: ListedRequest) -> None:
         what = f"{request.process} {wants(request.kind)}: {request.masked or request.what}"
         notice = Notice(request.id, printable(what), printable(request.rule), self._store)
         try:

@@ -8,13 +8,13 @@ from typing import Any
 
 from sigwrap.approve.control_client import Answered, Unreachable, ask_all
 from sigwrap.approve.control_socket import ControlReply
-from sigwrap.approve.questions import wants
+from sigwrap.approve.requests import wants
 from sigwrap.approve.wording import detail_lines, rule_line
 from sigwrap.events import number, text, texts
 from sigwrap.log.folder import JOURNAL_SUFFIX, database_path, journal_path, sessions_folder
 from sigwrap.log.journal import writer_lives
 from sigwrap.text import printable, shell_words
-from sigwrap.watch.board import ApprovalRequest
+from sigwrap.watch.board import ListedRequest
 
 _LIST = {"do": "list"}
 _AGAIN_AFTER_S = 0.6  # a session replaces a socket that was removed within half a second
@@ -61,7 +61,7 @@ def requests_in(reply: ControlReply) -> list[dict[str, Any]]:
 
 def request_of(
     session_id: str, reply: ControlReply, listed: dict[str, Any], now_ns: int
-) -> ApprovalRequest:
+) -> ListedRequest:
     """`reply`: that of its session, which lists the request."""
     notes = [text(listed.get("note")), _NOT_FROM_HERE if reply.get("typed") is True else ""]
     fields: dict[str, Any] = {
@@ -73,10 +73,10 @@ def request_of(
         "asked_ns": now_ns - _ns(listed.get("waited_s")),
         "deadline_ns": now_ns + _ns(listed.get("expires_in_s")),
     }
-    return ApprovalRequest(session_id=session_id, session_name=text(reply.get("name")), **fields)
+    return ListedRequest(session_id=session_id, session_name=text(reply.get("name")), **fields)
 
 
-def lines_of(request: ApprovalRequest, whole: str) -> list[str]:
+def lines_of(request: ListedRequest, whole: str) -> list[str]:
     """Return what the request is about; the last line names the rule. `whole`: the command that
     shows a request in full."""
     head = [
@@ -96,7 +96,7 @@ def lines_of(request: ApprovalRequest, whole: str) -> list[str]:
     return [*head, *details, rule_line(request.rule, request.policy, request.message)]
 
 
-def origin_of(request: ApprovalRequest, now_ns: int) -> str:
+def origin_of(request: ListedRequest, now_ns: int) -> str:
     left_s = max(0, request.deadline_ns - now_ns) // _NS_PER_S
     left = f"{left_s} s" if left_s < 60 else f"{left_s // 60}:{left_s % 60:02}"
     name = f"{printable(request.session_name)} " if request.session_name else ""

@@ -32,9 +32,9 @@ from sigwrap.watch.board import (
     ENDED,
     RUNNING,
     STOPPED,
-    ApprovalRequest,
     Board,
     EventLine,
+    ListedRequest,
     SessionView,
 )
 from sigwrap.watch.followed import Followed
@@ -75,7 +75,7 @@ class Source:
         self._is_complete = True
         self._more = 0
         self._killswitch: State | None = None
-        self._requests: dict[tuple[str, str], ApprovalRequest] = {}
+        self._requests: dict[tuple[str, str], ListedRequest] = {}
         self._board = Board(time.time_ns(), (), 0, (), None, ())
         self._reader, self._writer = socket.socketpair()
         for end in (self._reader, self._writer):
@@ -296,7 +296,7 @@ class Source:
             exit_status=file.exit_status,
         )
 
-    def _waiting(self) -> tuple[ApprovalRequest, ...]:
+    def _waiting(self) -> tuple[ListedRequest, ...]:
         found = [
             self._steady(request_of(session_id, reply, each, self._replied_ns))
             for session_id, reply in self._replies.items()
@@ -305,7 +305,7 @@ class Source:
         self._requests = {(each.session_id, each.id): each for each in found}
         return tuple(sorted(found, key=lambda each: (each.asked_ns, each.session_id, each.id)))
 
-    def _steady(self, request: ApprovalRequest) -> ApprovalRequest:
+    def _steady(self, request: ListedRequest) -> ListedRequest:
         """Keep the times of a known request, which are computed anew in each round."""
         known = self._requests.get((request.session_id, request.id))
         if known is None:

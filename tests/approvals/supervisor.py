@@ -18,7 +18,7 @@ import signal
 from types import SimpleNamespace
 
 from sigwrap.approve import control_socket
-from sigwrap.approve.approvals import Answer, Approvals, Question
+from sigwrap.approve.approvals import Answer, ApprovalRequest, Approvals
 from sigwrap.kernel import libc, terminals
 from sigwrap.log.writer import SessionLog
 from sigwrap.session.loop import Loop
@@ -94,7 +94,7 @@ def serve(options: argparse.Namespace) -> None:
                 say(answer=ids[0], **answer._asdict())
 
         fields["key"] = tuple(fields.get("key", ("k",)))  # type: ignore[arg-type]
-        approval_id = approvals.ask(Question(**fields), on_answer)  # type: ignore[arg-type]
+        approval_id = approvals.ask(ApprovalRequest(**fields), on_answer)  # type: ignore[arg-type]
         ids.append(approval_id)
         say(asked=approval_id)
         if answered:

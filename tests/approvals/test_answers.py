@@ -134,8 +134,8 @@ def test_all_of_a_long_one(asking: Make) -> None:
 def test_what_a_rule_for_it_would_be_about_is_in_the_log_unless_it_is_long(asking: Make) -> None:
     subject = asking().start()
     short = {"path": "/usr/bin/rm", "argv": ["rm", "x"]}
-    subject.ask("rm x", request=short)
-    subject.ask("rm y", request={**short, "argv": ["rm", "y" * 2_048]})
+    subject.ask("rm x", exec_payload=short)
+    subject.ask("rm y", exec_payload={**short, "argv": ["rm", "y" * 2_048]})
     told, untold = (each.payload for each in subject.events("approval_requested"))
     assert told["exec"] == short
     assert "exec" not in untold

@@ -12,7 +12,7 @@ import pytest
 
 import sigwrap
 from sigwrap.approve import typists, wording
-from sigwrap.approve.questions import OpenRequest, Question, Verdict
+from sigwrap.approve.requests import ApprovalRequest, OpenRequest, Verdict
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -28,7 +28,7 @@ def test_the_page_shows_an_approval_request_as_the_terminal_does(
     ((once, always),) = re.findall(r'"y (\w{4})" \(once\), "a (\w{4})"', APPROVALS)
     monkeypatch.setattr(wording, "_code", iter([once, always]).__next__)
     monkeypatch.setattr(wording, "until", lambda *_times: "12:05:00")
-    question = Question(
+    request = ApprovalRequest(
         kind="exec",
         pid=4242,
         process="sh",
@@ -40,8 +40,8 @@ def test_the_page_shows_an_approval_request_as_the_terminal_does(
         files=("/usr/bin/kubectl",),
         folder="/home/ann/shop",
     )
-    request = OpenRequest(id="7f3a10", question=question, asked_at_s=0, deadline_s=300)
-    lines = wording.lines_of(request, wording.SessionHints("agent-default"), 0)
+    opened = OpenRequest(id="7f3a10", request=request, asked_at_s=0, deadline_s=300)
+    lines = wording.lines_of(opened, wording.SessionHints("agent-default"), 0)
     answers = wording.TypedAnswers(or_always=True)
     shown = "\n".join([*lines, f"  {answers.shown.rstrip()}"])
     assert f"```text\n{shown}\n```" in APPROVALS

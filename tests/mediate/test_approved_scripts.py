@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.approve.questions import Answer
+from sigwrap.approve.requests import Answer
 from sigwrap.exec.facts import ExecFacts
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.policy.judge.request import Program

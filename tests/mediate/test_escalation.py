@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigwrap.approve.questions import Answer
+from sigwrap.approve.requests import Answer
 from sigwrap.exec.facts import Basis
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.policy.judge.request import Program, TargetType, with_implied

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.approve.questions import Answer, Question, denial, killed
+from sigwrap.approve.requests import Answer, ApprovalRequest, denial, killed
 from sigwrap.exec.facts import NOT_DUMPABLE, UNKNOWN_LOCATION, UNMAPPED, Location, Unseen, stalled
 from sigwrap.exec.judge import ExecMediator
 from sigwrap.policy.judge.request import CommandRedirect, Program, Via
@@ -449,7 +449,7 @@ PLACE = ("/project", "root and folder")
 PUSH = program("git", "push", "--token=abcdefgh")
 
 
-def question(**different: Any) -> Question:
+def question(**different: Any) -> ApprovalRequest:
     what = ("git", "push", "--token=abcdefgh")
     values: dict[str, Any] = {
         "kind": "exec",
@@ -464,7 +464,7 @@ def question(**different: Any) -> Question:
         "folder": "/project",
         "note": "",
         "masked": "git push '--token=***'",
-        "request": {
+        "exec_payload": {
             "path": "/usr/bin/git",
             "argv": ("git", "push", "--token=***"),
             "cwd": "/project",
@@ -474,7 +474,7 @@ def question(**different: Any) -> Question:
             "masked": True,
         },
     }
-    return Question(**(values | different))
+    return ApprovalRequest(**(values | different))
 
 
 def asked(shell: Shell, answer: Answer, **different: Any) -> Transcript:
@@ -490,11 +490,11 @@ def unchanged(shell: Shell, transcript: Transcript) -> Transcript:
 
 def next_question(
     transcript: Transcript, answer: Answer, content: tuple[str, ...], location: Location = OURS
-) -> Question:
+) -> ApprovalRequest:
     transcript.reads(content, location=location)
     effect = transcript.next(answer)
     assert isinstance(effect, Ask), effect
-    return effect.question
+    return effect.request
 
 
 @pytest.mark.parametrize(
@@ -645,14 +645,14 @@ def test_what_is_asked_about_in_another_namespace_is_asked_each_time(
 
 def asks_what_is_loaded(
     bash: Process, loaded: tuple[str, ...] | None
-) -> tuple[Transcript, Question]:
+) -> tuple[Transcript, ApprovalRequest]:
     rule = "{name: loads, commands: [git], loads_code: true, decision: approve}"
     shell = Shell(bash, f"defaults: {{command: deny, signal: deny}}\ncommand_rules: [{rule}]")
     transcript = shell.asks_for(PUSH._replace(loads_code=True))
     transcript.reads(CONTENT, loading=("git",), loaded=loaded)
     asked_about = transcript.next(YES)
     assert isinstance(asked_about, Ask)
-    return transcript, asked_about.question
+    return transcript, asked_about.request
 
 
 NO_YES = "it needs approval, and its caller is traced: "

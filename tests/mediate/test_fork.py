@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.approve.questions import denial
+from sigwrap.approve.requests import denial
 from sigwrap.control import forks as module
 from sigwrap.control.forks import Forks
 from sigwrap.policy.judge.rules import Limits

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from sigwrap.approve.questions import Answer, denial
+from sigwrap.approve.requests import Answer, denial
 from sigwrap.network.judge import (
     NetworkFacts,
     NetworkMediator,
@@ -158,8 +158,8 @@ def test_somebody_is_asked() -> None:
         transcript = Subject().asks(aim)
         asked = transcript.next(Answer(granted=granted, reason="said so", by="tester", message=""))
         assert isinstance(asked, Ask)
-        assert asked.question.what == "connection to 192.0.2.3:443"
-        assert asked.question.kind == "connection"
+        assert asked.request.what == "connection to 192.0.2.3:443"
+        assert asked.request.kind == "connection"
         recorded(transcript, event, aim, "asked")
         if granted:
             transcript.yields(Reach(), reply=Reached(0)).succeeds(None, 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.approve.questions import Answer, Question
+from sigwrap.approve.requests import Answer, ApprovalRequest
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.request import PROTECTS_SIGWRAP, Decision, TargetType, with_implied
 from sigwrap.policy.judge.signals import ALL
@@ -351,8 +351,8 @@ def test_a_group_owns_a_descriptor_only_if_all_may_be_reached(kind: CallKind) ->
 # Asking
 
 
-def question(what: str, *key: str) -> Question:
-    return Question(
+def question(what: str, *key: str) -> ApprovalRequest:
+    return ApprovalRequest(
         kind="signal",
         pid=40,
         process="bash",
@@ -412,10 +412,10 @@ def test_of_a_group_one_question_speaks_of_all_who_need_it(
     transcript.yields(Succeed() if then else Fail(errno.EPERM)).ends()
 
 
-def asked_about(facts: SignalFacts) -> Question:
+def asked_about(facts: SignalFacts) -> ApprovalRequest:
     asked = play_from(SignalMediator(ASKS_ALWAYS, domain=False), facts).next(NO)
     assert isinstance(asked, Ask)
-    return asked.question
+    return asked.request
 
 
 SIGNAL = SignalFacts(BASH, "kill", USR2, CallKind.NUMBER, CHILD, 1, (), nobody_handles)

@@ -1,4 +1,4 @@
-from sigwrap.approve.questions import command_line, denial
+from sigwrap.approve.requests import command_line, denial
 
 
 def test_a_denial_names_what_why_the_rule_and_the_policy() -> None:

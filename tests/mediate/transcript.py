@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 from typing import Any, Protocol
 
-from sigwrap.approve.questions import denial
+from sigwrap.approve.requests import denial
 from sigwrap.events import Payload
 from sigwrap.exec.facts import Basis, ExecFacts, Location, Unseen
 from sigwrap.exec.judge import ExecMediator

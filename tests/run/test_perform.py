@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sigwrap.approve.questions import Answer, Question
+from sigwrap.approve.requests import Answer, ApprovalRequest
 from sigwrap.calls import X86_64
 from sigwrap.events import Payload
 from sigwrap.kernel import terminals
@@ -44,7 +44,7 @@ from tests.support.stand_in import session_of
 
 BASH = Process(pid=40, start_time=1, parent=None, ppid=30, depth=1, comm="bash")
 TARGET = SignalTarget(50, 5, "sleep", frozenset())
-QUESTION = Question("exec", 40, "bash", 1, "git push", "ask", "", ("k",))
+QUESTION = ApprovalRequest("exec", 40, "bash", 1, "git push", "ask", "", ("k",))
 YES = Answer(granted=True, by="the terminal", message="", reason="granted")
 REFUSED = f"fail 7 {errno.EPERM}"
 LET_GO = [REFUSED, "failed", "let go"]
@@ -134,7 +134,7 @@ class Stage:
     def how_to_answer(self, approval_id: str) -> str:
         return f"until 14:31:05; sigwrap approve {approval_id}"
 
-    def ask(self, question: Question, on_answer: Any) -> str:
+    def ask(self, question: ApprovalRequest, on_answer: Any) -> str:
         self.happened.append("ask")
         self.on_answer = on_answer
         if self.answers_at_once is not None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from sigwrap.approve.questions import OpenRequest, Question
+from sigwrap.approve.requests import ApprovalRequest, OpenRequest
 from sigwrap.approve.wording import SessionHints, lines_of, store_option
 
 SESSION = SessionHints("mine")
 
 
-def _question(**different: Any) -> Question:
+def _question(**different: Any) -> ApprovalRequest:
     values: dict[str, Any] = {
         "kind": "exec",
         "pid": 7,
@@ -25,7 +25,7 @@ def _question(**different: Any) -> Question:
         "files": ("/project/deploy", "/usr/bin/bash"),
         "folder": "/project",
     }
-    return Question(**(values | different))
+    return ApprovalRequest(**(values | different))
 
 
 def lines(**different: Any) -> list[str]:

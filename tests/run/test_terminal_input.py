@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sigwrap.approve.questions import Verdict
+from sigwrap.approve.requests import Verdict
 from sigwrap.approve.wording import TypedAnswers
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigwrap.watch.board import RUNNING, ApprovalRequest, Board, EventLine, SessionView
+from sigwrap.watch.board import RUNNING, Board, EventLine, ListedRequest, SessionView
 
 SECOND = 1_000_000_000
 NOW_NS = 1_700_000_000 * SECOND
@@ -26,7 +26,7 @@ def seen(session_id: str = "s1", **fields: Any) -> SessionView:
     return SessionView(**{**known, **fields})
 
 
-def request(approval_id: str = "3f9a10", **fields: Any) -> ApprovalRequest:
+def request(approval_id: str = "3f9a10", **fields: Any) -> ListedRequest:
     known: dict[str, Any] = {
         "session_id": "s1",
         "session_name": "",
@@ -50,15 +50,13 @@ def request(approval_id: str = "3f9a10", **fields: Any) -> ApprovalRequest:
         "asked_ns": NOW_NS - SECOND,
         "deadline_ns": NOW_NS + 59 * SECOND,
     }
-    return ApprovalRequest(**{**known, **fields})
+    return ListedRequest(**{**known, **fields})
 
 
 def line(seq: int, outcome: str = "denied", text: str = "rm -rf /", **fields: Any) -> EventLine:
     return EventLine(seq, NOW_NS, 4711, fields.get("type", "exec_denied"), outcome, text)
 
 
-def board(
-    *sessions: SessionView, waiting: tuple[ApprovalRequest, ...] = (), **fields: Any
-) -> Board:
+def board(*sessions: SessionView, waiting: tuple[ListedRequest, ...] = (), **fields: Any) -> Board:
     known: dict[str, Any] = {"more": 0, "killswitch": None, "problems": ()}
     return Board(now_ns=NOW_NS, sessions=sessions, waiting=waiting, **{**known, **fields})

@@ -10,7 +10,7 @@ from sigwrap.events import counted
 from sigwrap.report.forms.layout import columns_of, cut_to
 from sigwrap.report.forms.times import rough_span
 from sigwrap.text import printable, rows, shell_words
-from sigwrap.watch.board import ENDED, ApprovalRequest, Board, EventLine, SessionView
+from sigwrap.watch.board import ENDED, Board, EventLine, ListedRequest, SessionView
 from sigwrap.watch.requests import lines_of, origin_of
 from sigwrap.watch.terminal.state import Mode, ScreenState
 
@@ -164,7 +164,7 @@ def _requests(state: ScreenState, broken: list[Row], room: int) -> list[Row]:
     return found
 
 
-def _request_rows(request: ApprovalRequest, size: Size, now_ns: int, whole: str) -> list[Row]:
+def _request_rows(request: ListedRequest, size: Size, now_ns: int, whole: str) -> list[Row]:
     first, *rest = lines_of(request, whole)
     rest.append(f"{origin_of(request, now_ns)}, at {_clock(request.deadline_ns)}")
     lines = [first, *(f"  {line}" for line in rest)]

@@ -15,13 +15,13 @@ from sigwrap.events import ALLOWED
 from sigwrap.report.folds.selection import ASKED
 from sigwrap.text import printable
 from sigwrap.watch.board import (
-    ApprovalRequest,
     Approve,
     Board,
     Deny,
     EventLine,
     Interrupt,
     KillAll,
+    ListedRequest,
     Order,
     SessionView,
 )
@@ -82,7 +82,7 @@ class ScreenState:
         self._drawn_s: float | None = None  # since when the request is on the screen
 
     @property
-    def request(self) -> ApprovalRequest | None:
+    def request(self) -> ListedRequest | None:
         return next((each for each in self.board.waiting if _key(each) == self._selected), None)
 
     @property
@@ -197,7 +197,7 @@ class ScreenState:
             if keys[at] != self._selected:
                 self._select(self.board.waiting[at])
 
-    def _select(self, request: ApprovalRequest | None) -> None:
+    def _select(self, request: ListedRequest | None) -> None:
         self._selected = _NO_REQUEST if request is None else _key(request)
         if request is not None:
             self._session = request.session_id
@@ -249,5 +249,5 @@ class ScreenState:
         self.status = printable(status)
 
 
-def _key(request: ApprovalRequest) -> RequestKey:
+def _key(request: ListedRequest) -> RequestKey:
     return RequestKey(request.session_id, request.id)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import sigwrap
-from sigwrap.approve.questions import Answer
+from sigwrap.approve.requests import Answer
 from sigwrap.events import QUESTION_CHARACTERS, Event
 from sigwrap.exec.facts import NOT_DUMPABLE, Basis, ExecFacts, Unseen, stalled
 from sigwrap.exec.judge import ExecMediator
@@ -136,7 +136,7 @@ class Mediated:
 
     def _answer(self, asked: effects.Ask, says: bool) -> Answer:
         self._questions += 1
-        approval_id, question = f"a{self._questions}", asked.question
+        approval_id, question = f"a{self._questions}", asked.request
         about = {
             "approval_id": approval_id,
             "kind": question.kind,

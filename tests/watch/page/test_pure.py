@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from sigwrap.control.killswitch import State
 from sigwrap.watch.board import (
-    ApprovalRequest,
     Approve,
     Board,
     Deny,
@@ -21,6 +20,7 @@ from sigwrap.watch.board import (
     Interrupt,
     KillAll,
     Lift,
+    ListedRequest,
     SessionView,
 )
 from sigwrap.watch.documents import board_text, fit, lines_text
@@ -209,7 +209,7 @@ ANYTHING = st.text(st.characters(codec=None), max_size=40)
 @given(ANYTHING, ANYTHING, st.integers(0, 1 << 62))
 def test_a_board_of_any_texts_can_be_seen_and_is_one_line(one: str, other: str, at: int) -> None:
     seen = SessionView(one, other, (one, other), one, at, None, 1, 2, at, other, one, None)
-    request = ApprovalRequest(
+    request = ListedRequest(
         one, one, other, "exec", 1, one, 1, other, one, False, one, other, (one,), other, one,
         other, one, other, True, at, at,
     )  # fmt: skip

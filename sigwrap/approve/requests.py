@@ -17,7 +17,7 @@ _MOST_FOR_NEXT = 8
 US = "sigwrap"
 
 
-class Question(NamedTuple):
+class ApprovalRequest(NamedTuple):
     kind: str  # "exec", "signal" or "connection"
     pid: int
     process: str
@@ -35,7 +35,7 @@ class Question(NamedTuple):
     masked_runs: str = ""
     masked_loads: str = ""
     execs: int = 0  # number of execs by the process so far
-    request: Payload | None = None  # an exec as its event describes it, without secrets
+    exec_payload: Payload | None = None  # an exec as its event describes it, without secrets
 
 
 def wants(kind: object) -> str:
@@ -62,14 +62,14 @@ class Verdict(Enum):
 
 class OpenRequest(NamedTuple):
     id: str
-    question: Question
+    request: ApprovalRequest
     asked_at_s: float
     deadline_s: float
 
 
 class Settled(NamedTuple):
     id: str
-    question: Question
+    request: ApprovalRequest
     answer: Answer
     always: bool
     waited_s: float
@@ -79,11 +79,11 @@ class Settled(NamedTuple):
 _Attempt = tuple[int, int, tuple[str, ...]]  # pid, number of execs so far, key
 
 
-def _attempt(question: Question) -> _Attempt:
-    return question.pid, question.execs, question.key
+def _attempt(request: ApprovalRequest) -> _Attempt:
+    return request.pid, request.execs, request.key
 
 
-class QuestionQueue:
+class RequestQueue:
     """The requests of one session."""
 
     def __init__(self, timeout_s: float) -> None:
@@ -106,17 +106,17 @@ class QuestionQueue:
         return approval_id in self._open or approval_id in self._settled
 
     def ask(
-        self, approval_id: str, question: Question, now_s: float, *, for_next: bool = False
+        self, approval_id: str, request: ApprovalRequest, now_s: float, *, for_next: bool = False
     ) -> OpenRequest:
         """Open a request. `for_next`: an approval covers the next attempt of the same process."""
-        request = OpenRequest(approval_id, question, now_s, now_s + self._timeout_s)
-        self._open[approval_id] = request
+        opened = OpenRequest(approval_id, request, now_s, now_s + self._timeout_s)
+        self._open[approval_id] = opened
         if for_next:
-            self._for_next[approval_id] = _attempt(question)
-        return request
+            self._for_next[approval_id] = _attempt(request)
+        return opened
 
-    def kept_for_next(self, question: Question) -> OpenRequest | None:
-        kept = (id_ for id_, each in self._for_next.items() if each == _attempt(question))
+    def kept_for_next(self, request: ApprovalRequest) -> OpenRequest | None:
+        kept = (id_ for id_, each in self._for_next.items() if each == _attempt(request))
         return next((self._open[each] for each in kept), None)
 
     def keeps_more(self) -> bool:
@@ -128,21 +128,21 @@ class QuestionQueue:
         self._next = {each: by for each, by in self._next.items() if each[0] != pid}
         return [id_ for id_, each in self._for_next.items() if each[0] == pid]
 
-    def is_remembered(self, question: Question) -> bool:
-        is_known = question.key in self._always or _attempt(question) in self._next
-        return bool(question.key) and is_known
+    def is_remembered(self, request: ApprovalRequest) -> bool:
+        is_known = request.key in self._always or _attempt(request) in self._next
+        return bool(request.key) and is_known
 
     def settle_from_memory(self, approval_id: str, now_s: float) -> Settled | None:
         """Approve the request if an earlier approval covers it."""
-        request = self._open[approval_id]
-        key = request.question.key
+        opened = self._open[approval_id]
+        key = opened.request.key
         if not key:
             return None
-        by_next, until_s = self._next.pop(_attempt(request.question), ("", 0.0))
+        by_next, until_s = self._next.pop(_attempt(opened.request), ("", 0.0))
         if now_s < until_s:
-            granted = self._grant(request, by_next, always=False, now_s=now_s)
+            granted = self._grant(opened, by_next, always=False, now_s=now_s)
         elif (by := self._always.get(key)) is not None:
-            granted = self._grant(request, by, always=True, now_s=now_s)
+            granted = self._grant(opened, by, always=True, now_s=now_s)
         else:
             return None
         return granted._replace(remembered=True)
@@ -151,29 +151,29 @@ class QuestionQueue:
         self, approval_id: str, why: str, now_s: float, reason: str = "nobody"
     ) -> tuple[Settled, ...]:
         """Deny a request without an approver. Returns nothing if it was settled before."""
-        request = self._open.get(approval_id)
-        return () if request is None else (self._refuse(request, US, why, reason, now_s),)
+        opened = self._open.get(approval_id)
+        return () if opened is None else (self._refuse(opened, US, why, reason, now_s),)
 
     def answer(
         self, approval_id: str, verdict: Verdict, *, by: str, message: str, now_s: float
     ) -> tuple[Settled, ...]:
         """Settle a request; ALWAYS settles all with the same key. Returns nothing if the request is
         not open."""
-        request = self._open.get(approval_id)
-        if request is None:
+        opened = self._open.get(approval_id)
+        if opened is None:
             return ()
         match verdict:
             case Verdict.NO:
-                return (self._refuse(request, by, message, "denied", now_s),)
+                return (self._refuse(opened, by, message, "denied", now_s),)
             case Verdict.ONCE:
-                return (self._grant(request, by, always=False, now_s=now_s),)
+                return (self._grant(opened, by, always=False, now_s=now_s),)
             case Verdict.ALWAYS:
-                key = request.question.key
+                key = opened.request.key
                 if not key:
-                    return (self._grant(request, by, always=False, now_s=now_s),)
+                    return (self._grant(opened, by, always=False, now_s=now_s),)
                 self._always[key] = by
-                same = [each for each in self.open if each.question.key == key]
-                same.sort(key=lambda each: each is not request)  # the named one first
+                same = [each for each in self.open if each.request.key == key]
+                same.sort(key=lambda each: each is not opened)  # the named one first
                 granted = (self._grant(each, by, always=True, now_s=now_s) for each in same)
                 return tuple(each._replace(remembered=each.id != approval_id) for each in granted)
 
@@ -181,40 +181,40 @@ class QuestionQueue:
         """Return the answer to a settled request, and its author; empty if there is none."""
         return self._settled.get(approval_id, "")
 
-    def forget_always(self, question: Question) -> None:
-        self._always.pop(question.key, None)
+    def forget_always(self, request: ApprovalRequest) -> None:
+        self._always.pop(request.key, None)
 
     def expire(self, now_s: float) -> tuple[Settled, ...]:
-        due = [request for request in self.open if request.deadline_s <= now_s]
+        due = [opened for opened in self.open if opened.deadline_s <= now_s]
         why = f"no answer within {self._timeout_s:g} s"
-        return tuple(self._refuse(request, US, why, "expired", now_s) for request in due)
+        return tuple(self._refuse(opened, US, why, "expired", now_s) for opened in due)
 
-    def _grant(self, request: OpenRequest, by: str, *, always: bool, now_s: float) -> Settled:
-        answer = Answer(granted=True, by=by, message="", reason="granted", id=request.id)
-        return self._settle(request, answer, always=always, now_s=now_s)
+    def _grant(self, opened: OpenRequest, by: str, *, always: bool, now_s: float) -> Settled:
+        answer = Answer(granted=True, by=by, message="", reason="granted", id=opened.id)
+        return self._settle(opened, answer, always=always, now_s=now_s)
 
     def _refuse(
-        self, request: OpenRequest, by: str, message: str, reason: str, now_s: float
+        self, opened: OpenRequest, by: str, message: str, reason: str, now_s: float
     ) -> Settled:
         answer = Answer(granted=False, by=by, message=message, reason=reason)
-        return self._settle(request, answer, always=False, now_s=now_s)
+        return self._settle(opened, answer, always=False, now_s=now_s)
 
     def _settle(
-        self, request: OpenRequest, answer: Answer, *, always: bool, now_s: float
+        self, opened: OpenRequest, answer: Answer, *, always: bool, now_s: float
     ) -> Settled:
-        del self._open[request.id]
-        attempt = self._for_next.pop(request.id, None)
+        del self._open[opened.id]
+        attempt = self._for_next.pop(opened.id, None)
         if attempt is not None and answer.granted and not always:
-            self._next[attempt] = answer.by, request.deadline_s
-        self._settled[request.id] = f"{answer.reason} by {answer.by}"
+            self._next[attempt] = answer.by, opened.deadline_s
+        self._settled[opened.id] = f"{answer.reason} by {answer.by}"
         if len(self._settled) > _SETTLED_KEPT:
             del self._settled[next(iter(self._settled))]
         return Settled(
-            id=request.id,
-            question=request.question,
+            id=opened.id,
+            request=opened.request,
             answer=answer,
             always=always,
-            waited_s=now_s - request.asked_at_s,
+            waited_s=now_s - opened.asked_at_s,
         )
 
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from sigwrap.approve.questions import Answer, OpenRequest, Question, QuestionQueue, Verdict
+from sigwrap.approve.requests import Answer, ApprovalRequest, OpenRequest, RequestQueue, Verdict
 
 
-def question(what: str = "git push", key: str = "git push") -> Question:
-    return Question(
+def question(what: str = "git push", key: str = "git push") -> ApprovalRequest:
+    return ApprovalRequest(
         kind="exec",
         pid=7,
         process="bash",
@@ -16,7 +16,7 @@ def question(what: str = "git push", key: str = "git push") -> Question:
     )
 
 
-class Queue(QuestionQueue):
+class Queue(RequestQueue):
     """Numbers the requests."""
 
     def __init__(self, timeout_s: float = 10.0) -> None:
@@ -24,7 +24,7 @@ class Queue(QuestionQueue):
         self._ids = iter(range(1, 1_000_000))
 
     def open_for(
-        self, asked: Question, now_s: float = 0.0, *, for_next: bool = False
+        self, asked: ApprovalRequest, now_s: float = 0.0, *, for_next: bool = False
     ) -> OpenRequest:
         return self.ask(f"r{next(self._ids)}", asked, now_s, for_next=for_next)
 
@@ -34,7 +34,7 @@ def settle(found: object) -> list[tuple[str, bool, str]]:
     return [(each.id, each.answer.granted, each.answer.reason) for each in found]
 
 
-def say(subject: QuestionQueue, approval_id: str, verdict: Verdict, now_s: float = 1.0) -> object:
+def say(subject: RequestQueue, approval_id: str, verdict: Verdict, now_s: float = 1.0) -> object:
     return subject.answer(approval_id, verdict, by="ann", message="not now", now_s=now_s)
 
 
