@@ -259,7 +259,7 @@ def approval_request(
         # The rest of a script's first line is one argument with many words.
         masked_runs=shell_words(" ".join(masked(word.split(" "))) for word in masked(words)),
         masked_loads=shell_words(masked(loaded or ())),
-        request={name: payload[name] for name in _REQUEST_FIELDS if name in payload},
+        exec_payload={name: payload[name] for name in _REQUEST_FIELDS if name in payload},
     )
 
 
