@@ -53,7 +53,6 @@
 
 #define MOST_ROWS 256
 #define MOST_WORDS 64
-#define MOST_WAITED 64 /* as in session/ending.py, which then looks for more */
 #define LONGEST_WORD 1024
 #define LONGEST_ROW 12288
 #define QUIET_MS 2
