@@ -256,7 +256,7 @@ def test_a_mediator_hears_what_came_of_a_repeated_event(stage: Stage) -> None:
     assert replies == [Logged.WRITTEN, Logged.COUNTED, Logged.FAILED]
 
 
-@pytest.mark.parametrize("reason", Unrecorded)
+@pytest.mark.parametrize("reason", list(Unrecorded))
 def test_an_answer_that_says_why_needs_no_event(stage: Stage, reason: Unrecorded) -> None:
     assert stage.of(Continue(reason)) == ["resume 7", "let go"]
 
