@@ -58,6 +58,7 @@ _MANY_THREADS = "the caller's tracer has too many threads"
 _MOST_THREADS = 1000
 _MOST_LOOKS = 10
 _LOOK_AGAIN_S = 0.002
+_MOST_EXECS_TAKE_S = 0.0005
 _PAUSE_S = 0.001
 _TAKES_AT_MOST_S = 10.0
 _ENDED = ("", "Z", "X")
@@ -87,7 +88,7 @@ class _Thread:
 class HeldTracer:
     """A process with threads that trace callers, held for the exec of one caller at a time."""
 
-    __slots__ = ("judged", "process", "request", "threads", "tid", "until_s")
+    __slots__ = ("judged", "process", "request", "threads", "tid", "until_s", "waiting")
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -96,6 +97,7 @@ class HeldTracer:
         self.tid = 0  # the thread that traces its caller
         self.judged: Executable | None = None  # while the exec goes on
         self.until_s = 0.0
+        self.waiting: list[Request] = []  # execs of its other callers
 
     @property
     def cannot_run(self) -> bool:
@@ -152,7 +154,8 @@ class TracedExecs:
             tracer = self._tracers[process.pid] = HeldTracer(process)
             self._turns.take(process)
         elif tracer.request not in (None, request):
-            return self._later(request)
+            tracer.waiting.append(request)
+            return PAUSED
         tracer.request, tracer.tid = request, tid
         request.holdings.held_tracer = tracer
         for _ in range(_MOST_LOOKS):
@@ -180,6 +183,9 @@ class TracedExecs:
         tracer.judged = request.holdings.executable
         tracer.until_s = time.monotonic() + _TAKES_AT_MOST_S
         self._turns.take(request.process)
+        pid, until_s = request.process.pid, time.monotonic() + _MOST_EXECS_TAKE_S
+        while procfs.thread_state(pid, pid) != "t" and time.monotonic() < until_s:
+            os.sched_yield()
         self._look(request)
 
     # The exec
@@ -265,6 +271,9 @@ class TracedExecs:
             elif thread.is_ending and thread.tid == tracer.process.pid:
                 self._forget(thread)  # wait reports its end after those of the other threads
         self._forget_if_free(tracer)
+        waiting, tracer.waiting = tracer.waiting, []
+        for request in waiting:
+            self._performer.wake(request, Held.AGAIN)
 
     def _forget(self, thread: _Thread) -> None:
         del self._threads[thread.tid], thread.tracer.threads[thread.tid]
