@@ -36,7 +36,7 @@ from sigwrap.start import onefile
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
-_OUTPUT_BYTES = 2 * PIECE_BYTES  # the command writes one frame while another is recorded
+_OUTPUT_BYTES = 2 * PIECE_BYTES  # the command writes one piece while another is recorded
 # From a package or a zipapp: Python's own modules first, then those of this one, and no others.
 _OPTIONS = ("-I", "-S", "-B", "-X", "utf8", "-c")
 _START = "import sys; sys.path.append(sys.argv.pop(1)); from sigwrap.__main__ import main; main()"
@@ -104,7 +104,7 @@ class Recordings:
                 self._listener.put_descriptor(notification_id, end, fd)
             for process in (command, stub):
                 opened.append(os.pidfd_open(process.pid))
-            unread = -1
+            pidfds, unread = opened[-2:], -1
             if _is_file(b"/proc/%d/fd/0" % stub.pid):
                 unread = os.dup(its_ends[0])
                 opened.append(unread)
@@ -115,7 +115,7 @@ class Recordings:
                 command,
                 opened[0],
                 streams,
-                opened[13:15],
+                pidfds,
                 [inode_of(b"/proc/self/fd/%d" % end) for end in its_ends],
                 stub_ends,
                 unread,
