@@ -3,8 +3,8 @@
 stand_in    the stub: it runs the command, and copies between its own streams and pipes
 recordings  the supervisor's side: it starts stubs, and records what the pipes carry
 
-The supervisor gives the stub its ends of three pipes over a socket, with the message READY, once
-the command runs. The last message is EXIT, or ERROR with a reason. The stub sends none.
+At the command's exec, the supervisor gives the stub its ends of three pipes over a socket, with the
+message READY. The last message is EXIT, or ERROR with a reason. The stub sends none.
 """
 
 from __future__ import annotations

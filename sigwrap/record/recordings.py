@@ -36,7 +36,7 @@ from sigwrap.start import onefile
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
-_OUTPUT_BYTES = 2 * PIECE_BYTES  # the command writes one frame while another is recorded
+_OUTPUT_BYTES = 2 * PIECE_BYTES  # the command writes one piece while another is recorded
 # From a package or a zipapp: Python's own modules first, then those of this one, and no others.
 _OPTIONS = ("-I", "-S", "-B", "-X", "utf8", "-c")
 _START = "import sys; sys.path.append(sys.argv.pop(1)); from sigwrap.__main__ import main; main()"
@@ -104,7 +104,7 @@ class Recordings:
                 self._listener.put_descriptor(notification_id, end, fd)
             for process in (command, stub):
                 opened.append(os.pidfd_open(process.pid))
-            unread = -1
+            pidfds, unread = opened[-2:], -1
             if _is_file(b"/proc/%d/fd/0" % stub.pid):
                 unread = os.dup(its_ends[0])
                 opened.append(unread)
@@ -115,7 +115,7 @@ class Recordings:
                 command,
                 opened[0],
                 streams,
-                opened[13:15],
+                pidfds,
                 [inode_of(b"/proc/self/fd/%d" % end) for end in its_ends],
                 stub_ends,
                 unread,
@@ -124,7 +124,7 @@ class Recordings:
             for fd in opened:
                 let_go(fd)
             raise
-        for end in its_ends:
+        for end in (*its_ends, *stub_ends):
             os.close(end)
         self.expected.pop(stub, None)
         return recording
@@ -170,7 +170,6 @@ class Recording:
         self._running = running
         self._stub = stub
         self.command = command
-        self._stub_ends = stub_ends
         self._streams = streams
         self._pidfds = list(pidfds)
         self._inodes = inodes
@@ -178,6 +177,7 @@ class Recording:
         self._status: int | None = None  # the command's exit status; its pipes are drained then
         self._exit_is_sent = False
         self._is_over = False
+        self._to_stub = socket.socket(fileno=to_stub)
         try:
             for stream in streams:
                 os.set_blocking(stream.source, False)
@@ -185,11 +185,13 @@ class Recording:
                 self._watch(stream)
             loop.watch(pidfds[0], self._on_command_ended)
             loop.watch(pidfds[1], lambda _: self.drop("its stub ended"))
+            flags = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
+            socket.send_fds(self._to_stub, [READY], stub_ends, flags)
         except OSError:
+            self._to_stub.detach()
             for fd in (*pidfds, *(fd for each in streams for fd in (each.source, each.sink))):
                 loop.unwatch(fd)
             raise
-        self._to_stub = socket.socket(fileno=to_stub)
         running[stub] = self
 
     def _watch(self, stream: _Stream) -> None:
@@ -201,12 +203,6 @@ class Recording:
         for fd, wanted in enumerate(self._inodes):
             if _inode_of_path(f"/proc/{pid}/fd/{fd}") != wanted:
                 return "its standard streams are not the recorded ones"
-        try:
-            flags = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
-            socket.send_fds(self._to_stub, [READY], self._stub_ends, flags)
-        except OSError as failure:
-            return f"its stub does not take its streams: {failure.strerror}"
-        self._close_stub_ends()
         return ""
 
     def end(self, reason: str) -> None:
@@ -220,7 +216,6 @@ class Recording:
             os.close(fd)
         if self._unread_input >= 0:
             os.close(self._unread_input)
-        self._close_stub_ends()
         let_go(self._to_stub.detach())
         given, *outputs = self._streams
         self._recorder.record(
@@ -342,11 +337,6 @@ class Recording:
         stream.is_open = False
 
     # The stub
-
-    def _close_stub_ends(self) -> None:
-        for fd in self._stub_ends:
-            os.close(fd)
-        self._stub_ends = ()
 
     def _tell(self, message: bytes) -> None:
         try:

@@ -148,16 +148,19 @@ class StandIn:
         poll = select.poll()
         poll.register(self._signals.fd, select.POLLIN)
         timeout_ms = None
-        if self._exit is None:
-            poll.register(self._supervisor, select.POLLIN)
-            if self._input is not None:
-                timeout_ms = self._input.await_in(poll)
         for output in self._outputs:
             output.await_in(poll)
+        if self._exit is None:
+            if self._input is not None:
+                timeout_ms = self._input.await_in(poll)
+            # Last: an error comes before the end of the outputs, and must be seen with it.
+            poll.register(self._supervisor, select.POLLIN)
         ready = dict(poll.poll(timeout_ms))
         if self._signals.fd in ready:
             for info in self._signals.read():
                 self._on_signal(info)
+        if self._supervisor.fileno() in ready:
+            self._receive()
         if self._input is not None:
             self._input.turn(ready)
         for output in self._outputs:
@@ -166,8 +169,6 @@ class StandIn:
             if not output.is_over:
                 break  # standard error is let go last: it may need an error message
             output.let_go()
-        if self._supervisor.fileno() in ready:
-            self._receive()
 
     def _receive(self) -> None:
         flags = socket.MSG_CMSG_CLOEXEC

@@ -76,6 +76,17 @@ def test_whatever_it_hears_it_ends_with_a_line(
     assert err.count(b"\n") == 1
 
 
+def test_an_error_is_written_although_the_streams_have_ended(programs: Path) -> None:
+    with stub_alone(programs) as (supervisor, stub, command), Watch([command]) as watch:
+        os.kill(stub.pid, signal.SIGSTOP)
+        supervisor.end.sendall(ERROR + b"a reason")
+        for each in supervisor.pipes[1:]:
+            os.dup2(supervisor.pipes[0], each)  # closes it
+        os.kill(stub.pid, signal.SIGCONT)
+        assert stub.communicate(timeout=PATIENCE_S)[1] == b"sigwrap-stub: tool: a reason\n"
+        watch.await_ends()
+
+
 def test_what_was_said_before_the_end_is_written_before_it_ends(programs: Path) -> None:
     with stub_alone(programs) as (supervisor, stub, command):
         os.kill(command, signal.SIGKILL)
