@@ -231,7 +231,7 @@ def _entries(fd: int, folder: str, left: Iterator[int]) -> dict[str, bool]:
             found = {each.name: each.is_dir(follow_symlinks=False) for each in looked_at}
     finally:
         os.close(readable)
-    if folder == _ABOVE_THE_PACKAGE:
+    if _INSTALLED and folder == _ABOVE_THE_PACKAGE:
         return {
             name: False for name in found if name.endswith(".pth") or name in _RUN_AT_EVERY_START
         }
