@@ -21,12 +21,10 @@ from sigwrap.events import LEFT_TO_ANOTHER
 from sigwrap.kernel import landlock, libc, paths, seccomp
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import take_descriptor
-from sigwrap.kernel.file_state import note_first_devices
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.machine import Capability
 from sigwrap.session.sandbox import FileSandbox, Sandbox
 from sigwrap.session.settings import Nested, RunSettings
-from sigwrap.start import own_files
 from sigwrap.start.command import Inherited, exec_command
 
 _HANDSHAKE_TIMEOUT_S = 10.0
@@ -75,10 +73,7 @@ def launch(
     become: Callable[[], NoReturn] | None = None,
 ) -> Launch:
     """Start the child; without a listener it has no filter, and `missing` says why. `become` runs
-    in the child instead of the command.
-
-    Note sigwrap's own files and the mounts meanwhile: the child takes 3 ms to enter its filter.
-    """
+    in the child instead of the command."""
 
     def child(channel: socket.socket, supervisor: int, *, filtered: bool) -> None:
         _prepare(supervisor)
@@ -93,8 +88,6 @@ def launch(
             channel.sendall(_NUMBER.pack(error))
 
     pid, channel = _fork(child, filtered=True)
-    own_files.note_own_files()
-    note_first_devices()
     try:
         return _shake_hands(pid, channel)
     except KernelError as refusal:

@@ -21,6 +21,7 @@ from sigwrap.policy.judge.environment import KILLSWITCH_URL
 from sigwrap.policy.language.document import policy_texts
 from sigwrap.session.launch import Tell
 from sigwrap.session.settings import DEFAULT_JOIN_IDLE_S, RunSettings
+from sigwrap.start import onefile
 from sigwrap.start.command import CommandError, Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_profile, load_with_sources
 from sigwrap.text import masked, printable, shell_words, shortened
@@ -80,6 +81,7 @@ def plan_of(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tel
         from sigwrap.network import handler as network_module
 
         network = network_module.Network
+    onefile.release_unpacked(for_stubs=policy.has_recordings)
     return Plan(
         store=store,
         stores=stores,

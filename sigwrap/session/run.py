@@ -15,6 +15,7 @@ from sigwrap.files.tree import make_missing, remove_unused
 from sigwrap.front.messages import Channel, CommandStarted
 from sigwrap.kernel import libc, limits, memory, procfs
 from sigwrap.kernel.descriptors import release_inherited
+from sigwrap.kernel.file_state import note_first_devices
 from sigwrap.kernel.peer import SUPERVISOR_NAME
 from sigwrap.kernel.terminals import OwnLines
 from sigwrap.log.codec import key_from_environment
@@ -37,7 +38,7 @@ from sigwrap.session.run_end import RunEnd
 from sigwrap.session.sandbox import plan_sandbox
 from sigwrap.session.session import Facts, Session
 from sigwrap.session.settings import AGENTS, RunSettings
-from sigwrap.start import onefile, own_code, own_files
+from sigwrap.start import own_code, own_files
 from sigwrap.start.command import HostEnvironment, Inherited, find_program
 from sigwrap.text import first_of, masked, masked_text
 
@@ -112,7 +113,6 @@ def _run(
         # Landlock forbids mounts where it restricts any file operation.
         may_cover_proc = procfs.is_ours() and sandbox.files is None
         own_code.read_patterns_engine(at_once=may_cover_proc)
-    onefile.release_unpacked(for_stubs=policy.has_recordings)
     environment = HostEnvironment.under(policy.env_policy, inherited.environment)
     outer_pid = 0 if waited_for_pid == front_pid else waited_for_pid
     shown_by = _forget(environment, outer_pid)
@@ -143,6 +143,8 @@ def _run(
             usage.close()
         raise
     own_code.import_nothing_more()
+    own_files.note_own_files()
+    note_first_devices()
     clock_started_s = time.monotonic()
     front.send(CommandStarted(pid=launched.pid))
     release_inherited()
