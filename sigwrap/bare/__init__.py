@@ -184,6 +184,9 @@ else:
         def __len__(cls):
             return len(cls._by_value)
 
+        def __contains__(cls, member):
+            return type(member) is cls
+
         @property
         def __members__(cls):
             return {member.name: member for member in cls}

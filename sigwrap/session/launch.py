@@ -28,12 +28,10 @@ from sigwrap.events import LEFT_TO_ANOTHER
 from sigwrap.kernel import landlock, libc, paths, procfs, seccomp
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import take_descriptor
-from sigwrap.kernel.file_state import note_first_devices
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.machine import Capability
 from sigwrap.session.sandbox import FileSandbox, Sandbox
 from sigwrap.session.settings import Nested, RunSettings
-from sigwrap.start import own_files
 from sigwrap.start.command import CommandError, Inherited, exec_command, find_program
 from sigwrap.text import masked, printable, shell_words, shortened
 
@@ -97,10 +95,7 @@ def launch(
     become: Callable[[], NoReturn] | None = None,
 ) -> Launch:
     """Start the child. Without `sandbox`, it has no filter; with it, raise NoInterception if there
-    can be none. `become` runs in the child instead of the command.
-
-    Note sigwrap's own files and the mounts meanwhile: the child takes 3 ms to enter its filter.
-    """
+    can be none. `become` runs in the child instead of the command."""
     ours, theirs = socket.socketpair()
     supervisor = os.getpid()
     pid = linux_process.fork()
@@ -119,8 +114,6 @@ def launch(
         finally:
             os._exit(NOT_EXECUTABLE)
     theirs.close()
-    own_files.note_own_files()
-    note_first_devices()
     ours.settimeout(_HANDSHAKE_TIMEOUT_S)
     unfiltered = Launch(pid, ours)
     if sandbox is None:

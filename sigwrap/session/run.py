@@ -18,6 +18,7 @@ from sigwrap.files.tree import make_missing, remove_unused
 from sigwrap.front.messages import Channel, CommandStarted
 from sigwrap.kernel import libc, limits, memory, procfs
 from sigwrap.kernel.descriptors import release_inherited
+from sigwrap.kernel.file_state import note_first_devices
 from sigwrap.kernel.peer import SUPERVISOR_NAME
 from sigwrap.kernel.terminals import OwnLines
 from sigwrap.log.codec import key_from_environment
@@ -89,7 +90,6 @@ def run_session(
             # Landlock forbids mounts where it restricts any file operation.
             may_cover_proc = procfs.is_ours() and sandbox.files is None
             own_code.read_patterns_engine(at_once=may_cover_proc)
-        onefile.release_unpacked(for_stubs=policy.has_recordings)
         environment = HostEnvironment.under(policy.env_policy, inherited.environment)
         if agent is not None and sandbox.files is not None and sandbox.files.by_policy:
             agent.warn_of_sandbox(settings.command, policy.name, tell)
@@ -143,6 +143,8 @@ def _supervise(
 ) -> Ended:
     """Let the command run to its end, and seal the log."""
     own_code.import_nothing_more()
+    own_files.note_own_files()
+    note_first_devices()
     started_s = time.monotonic()
     front.send(CommandStarted(pid=facts.command_pid))
     release_inherited()
@@ -222,6 +224,7 @@ def _plan(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell)
         from sigwrap.network.handler import SocketCalls
 
         network = SocketCalls
+    onefile.release_unpacked(for_stubs=policy.has_recordings)
     return Plan(
         store=store,
         stores=stores,

@@ -61,10 +61,17 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _copy(path: str, to: str) -> None:
-    with open(path, "rb") as source, open(to, "xb") as copy:
-        os.fchmod(copy.fileno(), os.fstat(source.fileno()).st_mode)
-        while os.sendfile(copy.fileno(), source.fileno(), None, _PIECE_BYTES):
-            continue
+    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    mode = os.fstat(source).st_mode
+    try:
+        copy = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            while os.sendfile(copy, source, None, _PIECE_BYTES):
+                continue
+        finally:
+            os.close(copy)
+    finally:
+        os.close(source)
 
 
 def empty_unpacked(bootloader_pid: int) -> None:

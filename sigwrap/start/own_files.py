@@ -52,7 +52,6 @@ class _Pinned(NamedTuple):
 
 class _Noted(NamedTuple):
     time_ns: int
-    mapped: set[str]
     pins: dict[str, _Pinned]  # of files, directories, and the links on the path to these
     names: dict[str, list[str]]  # by directory: the loaded files in it
     of_the_start: list[str]  # what only a start reads
@@ -65,9 +64,8 @@ def note_own_files() -> None:
     """Note all files and their directories; the command is about to run."""
     global _noted
     time_ns = time.clock_gettime_ns(_CLOCK_OF_FILES)
-    mapped = {*mapped_in(procfs.all_contents("/proc/self/maps"))}
-    noted = _Noted(time_ns, mapped, {}, {}, [*_of_the_start()])
-    for path in () if _UNPACKED else {*mapped, *_files()}:
+    noted = _Noted(time_ns, {}, {}, [*_of_the_start()])
+    for path in () if _UNPACKED else {*_mapped_files(), *_files()}:
         folder, name = os.path.split(path)
         noted.names.setdefault(folder, []).append(name)
     known: Known = {}
@@ -83,7 +81,11 @@ def note_own_files() -> None:
 
 def changeable() -> list[str]:
     """Return the mapped files that this user can write: a change of one changes our code."""
-    return sorted(path for path in _noted.mapped if _can_be_written(path))
+    return sorted(path for path in set(_mapped_files()) if _can_be_written(path))
+
+
+def _mapped_files() -> Iterator[str]:
+    return mapped_in(procfs.all_contents("/proc/self/maps"))
 
 
 def mapped_in(maps: bytes) -> Iterator[str]:
@@ -231,7 +233,7 @@ def _entries(fd: int, folder: str, left: Iterator[int]) -> dict[str, bool]:
             found = {each.name: each.is_dir(follow_symlinks=False) for each in looked_at}
     finally:
         os.close(readable)
-    if folder == _ABOVE_THE_PACKAGE:
+    if _INSTALLED and folder == _ABOVE_THE_PACKAGE:
         return {
             name: False for name in found if name.endswith(".pth") or name in _RUN_AT_EVERY_START
         }
