@@ -52,6 +52,7 @@ _encode_any = json.encoder(separators=(",", ":"))  # a log from elsewhere can ha
 
 # Limits for what is read: a log from elsewhere may hold anything. sigwrap writes far less.
 MAX_PAYLOAD_CHARACTERS = 32 << 20
+_MAX_CHARACTERS_OF_MOST = 4 << 20
 _MAX_MEMBERS = 1_000_000
 _MAX_NESTING = 64
 _INT64 = 1 << 63
@@ -189,9 +190,10 @@ def decode_row(row: Row) -> Event:
     seq, time_ns, type_name, pid, text, hash_hex = row
     try:
         length = len(text)
-        # So many would take long to read, or much memory.
-        if length > EVENT_LIMIT and sum(map(text.count, "[{,")) > _MAX_MEMBERS:
-            raise ValueError("too many members")
+        if length > EVENT_LIMIT:  # it could take long to read, or much memory
+            is_long = length > _MAX_CHARACTERS_OF_MOST and type_name not in WHOLE_TYPES
+            if is_long or sum(map(text.count, "[{,")) > _MAX_MEMBERS:
+                raise ValueError("too long")
         payload, end = _json_scanner()(text, 0)
         version = payload.pop(VERSION_KEY)
         if end != length:

@@ -41,6 +41,7 @@ _SLOWING = (
 # The argument of these ioctl requests points to an int.
 _POINT_TO_INT = (calls.FIOSETOWN, calls.SIOCSPGRP, calls.FIOASYNC, calls.TIOCSPGRP)
 
+_SI_TKILL = -6
 _SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE = 0, 3, 5
 _SCHED_RESET_ON_FORK = 0x40000000
 _IOPRIO_CLASS_SHIFT, _IOPRIO_CLASS_MASK, _IOPRIO_CLASS_RT = 13, 7, 1
@@ -263,8 +264,12 @@ def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -
         os.close(held)
 
 
-def probe(sender: Process, target: SignalTarget, thread: int) -> int:
+def probe(sender: Process, call: SignalCall, target: SignalTarget, thread: int) -> int:
     """Return the errno that signal 0 would get without Landlock, 0 for success."""
+    if call.info is None:
+        return errno.EFAULT
+    if call.info and _claims_the_kernel_sent_it(call.info):
+        return errno.EPERM
     try:
         if thread and procfs.tgid(thread) != target.pid:
             return errno.ESRCH
@@ -273,6 +278,11 @@ def probe(sender: Process, target: SignalTarget, thread: int) -> int:
     except OSError as refusal:
         return refusal.errno or errno.EPERM
     return 0
+
+
+def _claims_the_kernel_sent_it(info: bytes) -> bool:
+    (code,) = struct.unpack_from("<i", info, 8)
+    return bool(code >= 0 or code == _SI_TKILL)
 
 
 def may_change(sender: Process, call: SignalCall, target: SignalTarget) -> bool:

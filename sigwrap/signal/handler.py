@@ -198,10 +198,9 @@ class Targets:
     def _probe(self, tid: int, sender: Process, call: SignalCall) -> SignalAim:
         """Return the target of signal 0. It sends nothing, so the kernel may read the call again.
 
-        For a process outside, Landlock would make the kernel answer EPERM. So sigwrap answers,
-        unless the call has a siginfo: that is rare.
+        For a process outside, Landlock would make the kernel answer EPERM. So sigwrap answers.
         """
-        aim = REACHES_NONE if call.info != b"" else self._aim(tid, sender, call)
+        aim = self._aim(tid, sender, call)
         match aim:
             case SignalTarget():
                 members: tuple[SignalTarget, ...] = (aim,)
@@ -212,7 +211,7 @@ class Targets:
         if all(member.is_inside for member in members):
             return REACHES_NONE
         thread = call.thread and self.our_number(sender, call.thread)
-        error = min(probe(sender, each, thread) for each in members)
+        error = min(probe(sender, call, each, thread) for each in members)
         return would_fail(error) if error else Succeed(Unrecorded.ONLY_ASKS)
 
     def _aim(self, tid: int, sender: Process, call: SignalCall) -> SignalAim:

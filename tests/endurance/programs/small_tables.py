@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 
-from sigwrap.approve import questions
+from sigwrap.approve import requests
 from sigwrap.cli.main import main
 from sigwrap.exec import content, repeated
 from sigwrap.policy.judge import engine
@@ -17,7 +17,7 @@ from sigwrap.session.recorder import Recorder
 for module, name in (
     (lineage, "_IMAGES_KEPT"),
     (content, "_KEPT"),
-    (questions, "_SETTLED_KEPT"),
+    (requests, "_SETTLED_KEPT"),
     (engine, "MAX_KEPT_CANDIDATES"),
     (repeated, "_KEPT"),
 ):
