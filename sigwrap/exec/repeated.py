@@ -22,7 +22,7 @@ from sigwrap.exec.verify import ExecHoldings
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import Place, State
 from sigwrap.kernel.memory import may_be_served
-from sigwrap.kernel.paths import AT_FDCWD, Caller
+from sigwrap.kernel.paths import AT_FDCWD, Caller, our_view
 from sigwrap.kernel.seccomp import Notification, read_notification
 from sigwrap.log.codec import encode_payload, hasher, json_size, next_hash
 from sigwrap.log.writer import SessionLog
@@ -155,8 +155,8 @@ class RepeatedExecs:
             log.journal_fd,
             self._session.child_signals.fd,
             proc,
-            self._ours.view.root,
-            self._ours.view.mounts.id_bit,
+            our_view().root,
+            our_view().mounts.id_bit,
             self._processes.first_left_to_others,
             self._crowd,
             next_hash,
@@ -166,7 +166,7 @@ class RepeatedExecs:
 
     def is_missing(self, tid: int, path: bytes, error: int) -> bool:
         """Return whether the caller would get the same error for a path."""
-        caller = Caller(tid, tid, self._ours.view)
+        caller = Caller(tid, tid)
         return caller.is_the_same_for_it(AT_FDCWD, path, OSError(error, ""))
 
     def place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int]:

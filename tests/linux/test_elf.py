@@ -11,7 +11,7 @@ import pytest
 
 from sigwrap.exec import content
 from sigwrap.kernel.file_state import State
-from sigwrap.kernel.paths import Caller, our_view
+from sigwrap.kernel.paths import Caller
 
 WIDE, NARROW = 2, 1
 AMD64, I386 = 62, 3
@@ -49,7 +49,7 @@ class Placed:
         return found.loader
 
     def state(self) -> State:
-        return Caller(os.getpid(), os.getpid(), our_view()).state_of(self.fd)
+        return Caller(os.getpid(), os.getpid()).state_of(self.fd)
 
 
 @pytest.fixture
