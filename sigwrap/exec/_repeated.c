@@ -51,10 +51,10 @@
 #define CACHED 0x20
 #define DISCONNECTED 0x4
 
-#define MOST_ROWS 256
+#define MOST_EXECS 128
 #define MOST_WORDS 64
 #define LONGEST_WORD 1024
-#define LONGEST_ROW 12288
+#define LONGEST_LINE 12288
 #define QUIET_MS 2
 #define EXEC_STOP_COMES_WITHIN_NS 300000
 
@@ -84,38 +84,25 @@ typedef struct {
 
 typedef struct {
     char path[PATH_MAX], real[PATH_MAX], cwd[PATH_MAX];
-    char words[LONGEST_ROW];
+    char words[LONGEST_LINE];
     int path_length, real_length, cwd_length, words_length;
 } Facts;
 
-/* The items of an entry, which repeated.py makes. */
-enum { EVENT, BEFORE_PPID, AFTER_PPID, EXIT_AFTER_PPID, BUDGET };
-
 /* What serve() returns: nothing to do; a request for the slow path; a request that comes after ends
-   of processes; an exec that goes on and is not over; one that it has refused because the log can't
-   be written; results of wait(2), for the slow path; an error of the listener. */
+   of processes; an exec that goes on and is not over; one that it has refused because its event
+   can't be recorded; results of wait(2), for the slow path; an error of the listener. */
 enum { QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, CHILDREN, BROKEN };
 
-static int listener, journal, child_signals, proc, first_left_to_others;
-static int counts_crowd, most_children, most_processes; /* 0: no limit */
+static int listener, child_signals, proc, first_left_to_others;
+static int most_children, most_processes; /* 0: no limit */
 static unsigned mount_bit;
 static Place our_root;
-static PyObject *exit_before, *exit_after, *exit_event;
 static PyObject *owner; /* of exec/repeated.py */
 
 static struct seccomp_notif request;
 static Facts facts;
-static Seen seen[MOST_ROWS + 1]; /* each adds a row */
+static Seen seen[MOST_EXECS];
 static int seen_count;
-
-/* Rows of the log */
-
-static uint64_t seq, written_ns;
-static int64_t written_bytes, room;
-static uint8_t head[32];
-static int is_torn; /* a part of a row may be written, so no other may follow */
-static PyObject *rows;
-static PyObject *next_hash, *hasher; /* log/codec.py */
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -124,96 +111,13 @@ static uint64_t now_ns(clockid_t clock)
     return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-typedef struct {
-    char text[LONGEST_ROW];
-    int length, payload;
-} Row;
-
-static void add(Row *row, const char *text, Py_ssize_t length)
+/* Return whether the owner has recorded an event. */
+static int is_recorded(PyObject *done)
 {
-    if (row->length + length > LONGEST_ROW - 128)
-        length = 0, row->length = LONGEST_ROW; /* too long: write_row refuses it */
-    memcpy(row->text + row->length, text, length);
-    row->length += length;
-}
-
-static void add_bytes(Row *row, PyObject *bytes)
-{
-    add(row, PyBytes_AsString(bytes), PyBytes_Size(bytes));
-}
-
-static void add_number(Row *row, int64_t number)
-{
-    char text[24];
-    add(row, text, snprintf(text, sizeof text, "%lld", (long long)number));
-}
-
-static void add_member(Row *row, const char *name, int64_t number)
-{
-    add(row, ",\"", 2);
-    add(row, name, strlen(name));
-    add(row, "\":", 2);
-    add_number(row, number);
-}
-
-static void begin_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
-{
-    row->length = 0;
-    add_number(row, seq + 1);
-    add(row, "\t", 1);
-    add_number(row, time_ns);
-    add(row, "\t", 1);
-    add_bytes(row, event);
-    add(row, "\t", 1);
-    add_number(row, pid);
-    add(row, "\t", 1);
-    row->payload = row->length;
-}
-
-static int next_head(const Row *row, uint8_t *next)
-{
-    PyObject *hash = PyObject_CallFunction(next_hash, "y#y#O", (char *)head, (Py_ssize_t)32,
-                                           row->text, (Py_ssize_t)row->length, hasher);
-    int is_known = hash && PyBytes_Size(hash) == 32;
-    if (is_known)
-        memcpy(next, PyBytes_AsString(hash), 32);
-    Py_XDECREF(hash);
-    return is_known;
-}
-
-/* Write a row with one write(2), as log/journal.py does. Return whether it is recorded. */
-static int write_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
-{
-    static const char digits[] = "0123456789abcdef";
-    uint8_t next[32];
-    char hex[64];
-    if (row->length > LONGEST_ROW - 256 || is_torn || !next_head(row, next))
-        return 0;
-    for (int i = 0; i < 32; i++) {
-        hex[2 * i] = digits[next[i] >> 4];
-        hex[2 * i + 1] = digits[next[i] & 15];
-    }
-    int payload_length = row->length - row->payload;
-    add(row, "\t", 1);
-    add(row, hex, 64);
-    add(row, "\n", 1);
-    if (write(journal, row->text, row->length) != row->length) {
-        is_torn = 1;
-        return 0;
-    }
-    written_ns = now_ns(CLOCK_REALTIME);
-    written_bytes += row->length;
-    seq++;
-    memcpy(head, next, 32);
-    PyObject *stored =
-        Py_BuildValue("(KKs#is#s#)", (unsigned long long)seq, (unsigned long long)time_ns,
-                      PyBytes_AsString(event), PyBytes_Size(event), pid, row->text + row->payload,
-                      (Py_ssize_t)payload_length, hex, (Py_ssize_t)64);
-    if (stored) {
-        PyList_Append(rows, stored);
-        Py_DECREF(stored);
-    }
-    return 1;
+    int is_so = done == Py_True;
+    Py_XDECREF(done);
+    PyErr_Clear(); /* without its event, the exec is refused */
+    return is_so;
 }
 
 /* What the kernel says of a process */
@@ -345,30 +249,17 @@ static void answer(int error)
 
 static PyObject *ended; /* pidfds of other processes */
 
-static int write_exit(Seen *process, int status)
-{
-    Row row;
-    uint64_t time_ns = now_ns(CLOCK_REALTIME);
-    begin_row(&row, exit_event, process->pid, time_ns);
-    add_bytes(&row, exit_before);
-    add_number(&row, process->ppid);
-    add_bytes(&row, PyList_GetItem(process->entry, EXIT_AFTER_PPID));
-    add_number(&row, status >> 8 & 0xFF);
-    add_bytes(&row, exit_after);
-    if (written_bytes + row.length + 64 > room)
-        return 0;
-    return write_row(&row, exit_event, process->pid, time_ns);
-}
-
-/* Return 0, for the slow path, if a signal has ended it, it is not reaped yet, or the log can't be
-   written. */
+/* Return 0, for the slow path, if a signal has ended it, it is not reaped yet, or its
+   event can't be recorded. */
 static int has_ended_here(Seen *process)
 {
     uint64_t info[8] = {PIDFD_INFO_EXIT};
     if (ioctl(process->pidfd, PIDFD_GET_INFO, info) < 0 || !(info[0] & PIDFD_INFO_EXIT))
         return 0;
     int status = (int32_t)(info[7] >> 32);
-    if (!WIFEXITED(status) || !write_exit(process, status))
+    if (!WIFEXITED(status) ||
+        !is_recorded(PyObject_CallMethod(owner, "record_exit", "Oiii", process->entry, process->pid,
+                                         process->ppid, WEXITSTATUS(status))))
         return 0;
     close(process->pidfd);
     process->pidfd = -1;
@@ -500,31 +391,11 @@ static PyObject *find(PyObject *remembered, const Stat *stat, int depth, int fd,
 /* Take one from the number of execs that agent/watches.py needs not see as they come. */
 static int is_within_budget(PyObject *entry)
 {
-    PyObject *budget = PyList_GetItem(entry, BUDGET);
+    PyObject *budget = PyTuple_GetItem(entry, 0);
     long left = PyLong_AsLong(PyList_GetItem(budget, 0));
     if (left > 0)
         PyList_SetItem(budget, 0, PyLong_FromLong(left - 1));
     return left != 0;
-}
-
-static int write_exec(PyObject *entry, int ppid, const Whereabouts *where, uint64_t since_ns)
-{
-    Row row;
-    PyObject *event = PyList_GetItem(entry, EVENT);
-    uint64_t time_ns = now_ns(CLOCK_REALTIME);
-    begin_row(&row, event, request.pid, time_ns);
-    add_bytes(&row, PyList_GetItem(entry, BEFORE_PPID));
-    add_number(&row, ppid);
-    if (where->below)
-        add_member(&row, "below", where->below);
-    add_bytes(&row, PyList_GetItem(entry, AFTER_PPID));
-    if (counts_crowd) {
-        add_member(&row, "siblings", where->siblings);
-        add_member(&row, "processes", where->processes);
-    }
-    add_member(&row, "evaluation_us", (now_ns(CLOCK_MONOTONIC) - since_ns) / 1000);
-    add(&row, "}", 1);
-    return write_row(&row, event, request.pid, time_ns);
 }
 
 /* Return whether it comes to its exec stop in time. `status`: the result of wait(2), or -1. */
@@ -548,7 +419,7 @@ static int has_stopped_at_exec(int pid, int *status)
 /* As `difference` in exec/verify.py: the file, the arguments, the root. */
 static int is_as_judged(int pid, const Place *image, Stat *now)
 {
-    char arguments[LONGEST_ROW];
+    char arguments[LONGEST_LINE];
     if (!is_at(pid, "exe", mount_bit, image) || !read_stat(pid, now))
         return 0;
     if (now->arguments_end - now->arguments != (uint64_t)facts.words_length)
@@ -615,13 +486,16 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     if (facts.real_length < 0 || facts.cwd_length < 0 || !read_words(pid, request.data.args[1]))
         return is_over(pidfd, fd);
     PyObject *entry = find(remembered, &before, where.depth, fd, &file);
-    if (!entry || written_bytes + LONGEST_ROW > room || !is_within_budget(entry))
+    if (!entry || !is_within_budget(entry))
         return is_over(pidfd, fd);
 
     /* If the caller still waits, what was read is its own. */
     if (ioctl(listener, ID_VALID, &request.id) < 0 || ptrace(PTRACE_SEIZE, pid, 0, SEIZED) < 0)
         return is_over(pidfd, fd);
-    int is_written = write_exec(entry, before.ppid, &where, since_ns);
+    int took_us = (now_ns(CLOCK_MONOTONIC) - since_ns) / 1000;
+    int is_written = is_recorded(
+        PyObject_CallMethod(owner, "record_exec", "Oiiiiii", entry, pid, before.ppid, where.below,
+                            where.siblings, where.processes, took_us));
     ptrace(PTRACE_INTERRUPT, pid, 0, 0); /* so that it stops also if the kernel refuses the exec */
     answer(is_written ? 0 : EACCES);
 
@@ -684,25 +558,17 @@ static PyObject *process_tuple(const Seen *process)
 static PyObject *serve(PyObject *module, PyObject *args)
 {
     PyObject *by_pid, *remembered, *paths;
-    const char *its_head, *given;
-    Py_ssize_t head_length, given_length;
-    unsigned long long its_seq, deadline_ns;
-    long long its_room;
+    const char *given;
+    Py_ssize_t given_length;
+    unsigned long long deadline_ns;
     int poll, ends;
-    if (!PyArg_ParseTuple(args, "iiO!O!O!Ky#LKy#", &poll, &ends, &PyDict_Type, &by_pid,
-                          &PyDict_Type, &remembered, &PyDict_Type, &paths, &its_seq, &its_head,
-                          &head_length, &its_room, &deadline_ns, &given, &given_length))
+    if (!PyArg_ParseTuple(args, "iiO!O!O!Ky#", &poll, &ends, &PyDict_Type, &by_pid, &PyDict_Type,
+                          &remembered, &PyDict_Type, &paths, &deadline_ns, &given, &given_length))
         return NULL;
-    if (head_length != 32 || (given_length && given_length != sizeof request)) {
-        PyErr_SetString(PyExc_ValueError, "a hash of 32 bytes, and a request or nothing");
+    if (given_length && given_length != sizeof request) {
+        PyErr_SetString(PyExc_ValueError, "a request or nothing");
         return NULL;
     }
-    seq = its_seq;
-    room = its_room;
-    written_bytes = written_ns = 0;
-    memcpy(head, its_head, 32);
-    rows = PyList_New(0);
-    is_torn = 0;
     ended = PyList_New(0);
     held = NULL;
     seen_count = 0;
@@ -733,7 +599,7 @@ static PyObject *serve(PyObject *module, PyObject *args)
                 break;
         }
         uint64_t now = now_ns(CLOCK_MONOTONIC);
-        if (PyList_Size(rows) >= MOST_ROWS || now >= deadline_ns || PyErr_Occurred())
+        if (seen_count >= MOST_EXECS || now >= deadline_ns || PyErr_Occurred())
             break;
         struct epoll_event found[8];
         int count;
@@ -772,24 +638,19 @@ static PyObject *serve(PyObject *module, PyObject *args)
     int is_asked = outcome != QUIET && outcome != CHILDREN && outcome != BROKEN;
     if (PyErr_Occurred())
         PyErr_Clear(); /* out of memory: an item is missing in a list */
-    return Py_BuildValue("(iy#Ny#LKNNNO)", outcome, (char *)&request,
-                         (Py_ssize_t)(is_asked ? sizeof request : 0), rows, (char *)head,
-                         (Py_ssize_t)32, (long long)written_bytes, (unsigned long long)written_ns,
-                         processes, ended, held, is_torn ? Py_True : Py_False);
+    return Py_BuildValue("(iy#NNN)", outcome, (char *)&request,
+                         (Py_ssize_t)(is_asked ? sizeof request : 0), processes, ended, held);
 }
 
 static PyObject *set_up(PyObject *module, PyObject *args)
 {
     unsigned long long inode, major, minor, mount;
-    if (!PyArg_ParseTuple(args, "Oiiii(KKKK)Ii(pii)OO(SSS)", &owner, &listener, &journal,
-                          &child_signals, &proc, &inode, &major, &minor, &mount, &mount_bit,
-                          &first_left_to_others, &counts_crowd, &most_children, &most_processes,
-                          &next_hash, &hasher, &exit_event, &exit_before, &exit_after))
+    if (!PyArg_ParseTuple(args, "Oiii(KKKK)Iiii", &owner, &listener, &child_signals, &proc,
+                          &inode, &major, &minor, &mount, &mount_bit, &first_left_to_others,
+                          &most_children, &most_processes))
         return NULL;
     our_root = (Place){inode, major << 32 | minor, mount};
-    PyObject *kept[] = {owner, next_hash, hasher, exit_event, exit_before, exit_after};
-    for (size_t at = 0; at < sizeof kept / sizeof *kept; at++)
-        Py_INCREF(kept[at]);
+    Py_INCREF(owner);
     Py_RETURN_NONE;
 }
 

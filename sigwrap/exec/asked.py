@@ -170,7 +170,7 @@ class Environment:
         return blake2b(_joined(self._raw)).hexdigest()
 
     def differs(self, pid: int) -> bool:
-        """Return whether the new image has others, if a decision depends on them. Raises OSError."""
+        """Return whether the image has others, if a decision depends on them. Raises OSError."""
         if not self._matters:
             return False
         with os.fdopen(procfs.open_file(f"/proc/{pid}/environ"), "rb") as file:
