@@ -306,8 +306,10 @@ class Executable:
 
     def loader_holds(self, pid: int) -> bool:
         """Check at the exec stop, when no process can write to the files any more."""
-        if self._named_loader is not None and not content.loader_holds(*self._named_loader):
-            return False
+        if self._named_loader is not None:
+            fd, loader = self._named_loader
+            if loader.may_change and content.beginning_now(fd).loader != loader:
+                return False
         return self._loader_fd < 0 or content.is_mapped(pid, self._loader_fd)
 
     def _pin(self, fd: int) -> State:

@@ -64,7 +64,6 @@ class SessionLog:
         """Raise OSError or sqlite3.Error if the database can't be made."""
         self.session_id = session_id
         self.seq = 0
-        self.key = key
         self._empty = hasher(key)
         self.head_bytes = genesis(session_id, key)
         self._database_name = session_id + DATABASE_SUFFIX

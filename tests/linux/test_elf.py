@@ -87,9 +87,9 @@ def test_one_that_was_changed_since_is_noticed(placed: Placed) -> None:
     placed.path.write_bytes(_file(b"/x/bad\0"))
     found = placed.loader()
     assert found is not None
-    assert content.loader_holds(placed.fd, found)
+    assert content.beginning_now(placed.fd).loader == found
     placed.path.write_bytes(_file(b"/x/not\0"))
-    assert not content.loader_holds(placed.fd, found)
+    assert content.beginning_now(placed.fd).loader != found
 
 
 def test_what_is_mapped(placed: Placed) -> None:
