@@ -46,13 +46,6 @@ class LoopWatch:
             del self._seen[next(iter(self._seen))]
         return seen.makes_loop(now_s, self._within_s)
 
-    def left(self, file: str, argv: Sequence[str], cwd: str, now_s: float) -> int:
-        """Return how many more of this exec make no loop, at any speed."""
-        seen = self._seen.get(_digest(file, cwd, *argv))
-        if seen is None:
-            return self._same_exec - 1
-        return seen.left(now_s, self._within_s)
-
 
 class _Seen:
     __slots__ = ("_is_loop", "_times_s", "last_s")
@@ -72,12 +65,6 @@ class _Seen:
         if self._is_loop:
             times_s.clear()
         return self._is_loop
-
-    def left(self, now_s: float, within_s: float) -> int:
-        most = (self._times_s.maxlen or 1) - 1
-        if self._is_loop:
-            return most
-        return most - sum(now_s - each_s <= within_s for each_s in self._times_s)
 
 
 class DriftWatch:

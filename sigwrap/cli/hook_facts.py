@@ -10,7 +10,6 @@ from os.path import isdir, join
 
 from sigwrap.cli.tool_files import with_shadows
 from sigwrap.exec.host import SystemCommands
-from sigwrap.kernel.paths import our_view
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.files import IN_A_FOLDER, FileRules
 from sigwrap.policy.judge.match import UNTOLD
@@ -55,7 +54,7 @@ class ThisMachine:
         """Return a request whose files are not looked at, but for those that shadow a command."""
         if self._commands is None:
             since_ns = None if self.runs_in_session else 0
-            self._commands = SystemCommands(our_view(), os.environ.get("PATH", ""), since_ns)
+            self._commands = SystemCommands(os.environ.get("PATH", ""), since_ns)
         return with_shadows(command_request(words, folder=folder, depth=depth), self._commands)
 
     def names(self, pattern: str, folder: str) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import SigwrapError, UsageError
 from sigwrap.exec.content import MAX_HASHED_BYTES
 from sigwrap.exec.host import SystemCommands, in_a_system_folder
-from sigwrap.kernel.paths import Caller, our_view
+from sigwrap.kernel.paths import Caller
 from sigwrap.policy.judge.match import UNTOLD
 from sigwrap.policy.judge.request import CommandRequest, Program
 from sigwrap.policy.judge.wrappers import keeps_search_path
@@ -74,7 +74,7 @@ def _looked_up(program: Program, commands: SystemCommands) -> Program:
         return program
     try:
         called = find_program(name, dict(os.environb))
-        caller = Caller(os.getpid(), os.getpid(), our_view(), may_wait=True)
+        caller = Caller(os.getpid(), os.getpid(), may_wait=True)
         fd = caller.open(called)
     except (SigwrapError, OSError):
         return program  # explain it as if it were installed

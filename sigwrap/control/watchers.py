@@ -73,13 +73,6 @@ class Watchers:
         if self._same_execs is not None:
             self._look_for_loop(self._same_execs, facts, time.monotonic())
 
-    def execs_left(self, facts: ExecFacts) -> int:
-        """Return how many more of this exec need no look as they come; -1 for any number."""
-        if self._same_execs is None:
-            return -1
-        main = facts.programs[0]
-        return self._same_execs.left(main.path, main.argv, facts.cwd, time.monotonic())
-
     def on_event(self, event: str, payload: Payload) -> None:
         """Look at an event before it is written: a full log must not hide it."""
         if event in EXEC_TYPES:

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -41,8 +42,6 @@
 #define SEND 0xC0182101UL
 #define ID_VALID 0x40082102UL
 #define FLAG_CONTINUE 1
-#define PIDFD_GET_INFO 0xC040FF0BUL
-#define PIDFD_INFO_EXIT 8
 #define SEIZED (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
 #define ALL_CHILDREN (WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | __WALL)
 
@@ -51,10 +50,10 @@
 #define CACHED 0x20
 #define DISCONNECTED 0x4
 
-#define MOST_ROWS 256
+#define MOST_EXECS 128
 #define MOST_WORDS 64
 #define LONGEST_WORD 1024
-#define LONGEST_ROW 12288
+#define LONGEST_LINE 12288
 #define QUIET_MS 2
 #define EXEC_STOP_COMES_WITHIN_NS 300000
 
@@ -73,49 +72,24 @@ typedef struct {
     Image image;
 } Stat;
 
-/* A process that serve() has seen first, until it returns. */
-typedef struct {
-    int pid, ppid, depth, pidfd, has_run, has_ended, comm_length;
-    uint64_t start;
-    Image forked, image; /* after the fork, and after its exec if that has succeeded */
-    char comm[64];
-    PyObject *entry; /* of its exec */
-} Seen;
-
 typedef struct {
     char path[PATH_MAX], real[PATH_MAX], cwd[PATH_MAX];
-    char words[LONGEST_ROW];
+    char words[LONGEST_LINE];
     int path_length, real_length, cwd_length, words_length;
 } Facts;
 
-/* The items of an entry, which repeated.py makes. */
-enum { EVENT, BEFORE_PPID, AFTER_PPID, EXIT_AFTER_PPID, BUDGET };
+/* What serve() returns: nothing to do; a request for the slow path; an exec that goes on and is not
+   over; one that it has refused because its event can't be recorded; results of wait(2), for the
+   slow path; an error of the listener. */
+enum { QUIET, LEFT, HELD, UNWRITTEN, CHILDREN, BROKEN };
 
-/* What serve() returns: nothing to do; a request for the slow path; a request that comes after ends
-   of processes; an exec that goes on and is not over; one that it has refused because the log can't
-   be written; results of wait(2), for the slow path; an error of the listener. */
-enum { QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, CHILDREN, BROKEN };
-
-static int listener, journal, child_signals, proc, first_left_to_others;
-static int counts_crowd, most_children, most_processes; /* 0: no limit */
+static int listener, child_signals, proc, first_left_to_others;
 static unsigned mount_bit;
 static Place our_root;
-static PyObject *exit_before, *exit_after, *exit_event;
 static PyObject *owner; /* of exec/repeated.py */
 
 static struct seccomp_notif request;
 static Facts facts;
-static Seen seen[MOST_ROWS + 1]; /* each adds a row */
-static int seen_count;
-
-/* Rows of the log */
-
-static uint64_t seq, written_ns;
-static int64_t written_bytes, room;
-static uint8_t head[32];
-static int is_torn; /* a part of a row may be written, so no other may follow */
-static PyObject *rows;
-static PyObject *next_hash, *hasher; /* log/codec.py */
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -124,96 +98,11 @@ static uint64_t now_ns(clockid_t clock)
     return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-typedef struct {
-    char text[LONGEST_ROW];
-    int length, payload;
-} Row;
-
-static void add(Row *row, const char *text, Py_ssize_t length)
+static int is_true(PyObject *answer)
 {
-    if (row->length + length > LONGEST_ROW - 128)
-        length = 0, row->length = LONGEST_ROW; /* too long: write_row refuses it */
-    memcpy(row->text + row->length, text, length);
-    row->length += length;
-}
-
-static void add_bytes(Row *row, PyObject *bytes)
-{
-    add(row, PyBytes_AsString(bytes), PyBytes_Size(bytes));
-}
-
-static void add_number(Row *row, int64_t number)
-{
-    char text[24];
-    add(row, text, snprintf(text, sizeof text, "%lld", (long long)number));
-}
-
-static void add_member(Row *row, const char *name, int64_t number)
-{
-    add(row, ",\"", 2);
-    add(row, name, strlen(name));
-    add(row, "\":", 2);
-    add_number(row, number);
-}
-
-static void begin_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
-{
-    row->length = 0;
-    add_number(row, seq + 1);
-    add(row, "\t", 1);
-    add_number(row, time_ns);
-    add(row, "\t", 1);
-    add_bytes(row, event);
-    add(row, "\t", 1);
-    add_number(row, pid);
-    add(row, "\t", 1);
-    row->payload = row->length;
-}
-
-static int next_head(const Row *row, uint8_t *next)
-{
-    PyObject *hash = PyObject_CallFunction(next_hash, "y#y#O", (char *)head, (Py_ssize_t)32,
-                                           row->text, (Py_ssize_t)row->length, hasher);
-    int is_known = hash && PyBytes_Size(hash) == 32;
-    if (is_known)
-        memcpy(next, PyBytes_AsString(hash), 32);
-    Py_XDECREF(hash);
-    return is_known;
-}
-
-/* Write a row with one write(2), as log/journal.py does. Return whether it is recorded. */
-static int write_row(Row *row, PyObject *event, int pid, uint64_t time_ns)
-{
-    static const char digits[] = "0123456789abcdef";
-    uint8_t next[32];
-    char hex[64];
-    if (row->length > LONGEST_ROW - 256 || is_torn || !next_head(row, next))
-        return 0;
-    for (int i = 0; i < 32; i++) {
-        hex[2 * i] = digits[next[i] >> 4];
-        hex[2 * i + 1] = digits[next[i] & 15];
-    }
-    int payload_length = row->length - row->payload;
-    add(row, "\t", 1);
-    add(row, hex, 64);
-    add(row, "\n", 1);
-    if (write(journal, row->text, row->length) != row->length) {
-        is_torn = 1;
-        return 0;
-    }
-    written_ns = now_ns(CLOCK_REALTIME);
-    written_bytes += row->length;
-    seq++;
-    memcpy(head, next, 32);
-    PyObject *stored =
-        Py_BuildValue("(KKs#is#s#)", (unsigned long long)seq, (unsigned long long)time_ns,
-                      PyBytes_AsString(event), PyBytes_Size(event), pid, row->text + row->payload,
-                      (Py_ssize_t)payload_length, hex, (Py_ssize_t)64);
-    if (stored) {
-        PyList_Append(rows, stored);
-        Py_DECREF(stored);
-    }
-    return 1;
+    int is_so = answer == Py_True;
+    Py_XDECREF(answer);
+    return is_so;
 }
 
 /* What the kernel says of a process */
@@ -341,58 +230,11 @@ static void answer(int error)
     ioctl(listener, SEND, &response); /* fails if the caller waits no more */
 }
 
-/* Ends */
-
-static PyObject *ended; /* pidfds of other processes */
-
-static int write_exit(Seen *process, int status)
+/* Let the owner take ends of processes. Return whether more execs may be served. */
+static int take_ends(int ends)
 {
-    Row row;
-    uint64_t time_ns = now_ns(CLOCK_REALTIME);
-    begin_row(&row, exit_event, process->pid, time_ns);
-    add_bytes(&row, exit_before);
-    add_number(&row, process->ppid);
-    add_bytes(&row, PyList_GetItem(process->entry, EXIT_AFTER_PPID));
-    add_number(&row, status >> 8 & 0xFF);
-    add_bytes(&row, exit_after);
-    if (written_bytes + row.length + 64 > room)
-        return 0;
-    return write_row(&row, exit_event, process->pid, time_ns);
-}
-
-/* Return 0, for the slow path, if a signal has ended it, it is not reaped yet, or the log can't be
-   written. */
-static int has_ended_here(Seen *process)
-{
-    uint64_t info[8] = {PIDFD_INFO_EXIT};
-    if (ioctl(process->pidfd, PIDFD_GET_INFO, info) < 0 || !(info[0] & PIDFD_INFO_EXIT))
-        return 0;
-    int status = (int32_t)(info[7] >> 32);
-    if (!WIFEXITED(status) || !write_exit(process, status))
-        return 0;
-    close(process->pidfd);
-    process->pidfd = -1;
-    process->has_ended = 1;
-    return 1;
-}
-
-static void take_ends(int ends)
-{
-    struct epoll_event found[64];
-    int count;
-    do {
-        count = epoll_wait(ends, found, 64, 0);
-        for (int i = 0; i < count; i++) {
-            int fd = found[i].data.fd, at = seen_count - 1;
-            while (at >= 0 && seen[at].pidfd != fd)
-                at--;
-            if (at >= 0 && has_ended_here(&seen[at]))
-                continue;
-            PyObject *number = PyLong_FromLong(fd);
-            PyList_Append(ended, number);
-            Py_DECREF(number);
-        }
-    } while (count == 64);
+    struct pollfd found = {.fd = ends, .events = POLLIN};
+    return poll(&found, 1, 0) <= 0 || is_true(PyObject_CallMethod(owner, "take_ends", NULL));
 }
 
 /* One exec */
@@ -424,14 +266,6 @@ static int is_key_of(PyObject *dict, PyObject *key)
     return is_there;
 }
 
-static Seen *seen_here(int pid)
-{
-    for (int at = seen_count - 1; at >= 0; at--)
-        if (seen[at].pid == pid && !seen[at].has_ended)
-            return &seen[at];
-    return NULL;
-}
-
 /* Return whether others can have the same image, as in session/lineage.py: without address
    randomization, and of 32 bits. */
 static int is_repeatable(const Image *image)
@@ -440,40 +274,22 @@ static int is_repeatable(const Image *image)
 }
 
 typedef struct {
-    int depth; /* -1 if it is unknown */
+    int depth; /* -1 if it is unknown, or a limit is exceeded */
     int below; /* the nearest ancestor that has run something, if that is not the parent; else 0 */
     int siblings, processes; /* known ones that are alive, and the caller */
 } Whereabouts;
 
 /* Return the place of a process that has made no exec since its fork. */
-static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
+static Whereabouts place_below(int ppid, const Image *image)
 {
-    Whereabouts found = {-1, 0, 0, PyDict_Size(by_pid) + 1};
-    Seen *parent = seen_here(ppid);
-    if (parent) {
-        if (!memcmp(&parent->image, image, sizeof *image))
-            found.depth = parent->depth + 1;
-    } else {
-        PyObject *place = PyObject_CallMethod(owner, "place_of_child", "i(KKK)", ppid, image->code,
-                                              image->stack, image->heap);
-        if (!place || !PyArg_ParseTuple(place, "iii", &found.depth, &found.below, &found.siblings))
-            PyErr_Clear(); /* the slow path comes upon the same error */
-        Py_XDECREF(place);
-    }
-    found.siblings++;
-    for (int at = 0; at < seen_count; at++)
-        if (!seen[at].has_ended) {
-            found.processes++;
-            found.siblings += seen[at].ppid == ppid;
-        }
+    Whereabouts found = {-1, 0, 0, 0};
+    PyObject *place = PyObject_CallMethod(owner, "place_of_child", "i(KKK)", ppid, image->code,
+                                          image->stack, image->heap);
+    if (!place || !PyArg_ParseTuple(place, "iiii", &found.depth, &found.below, &found.siblings,
+                                    &found.processes))
+        PyErr_Clear(); /* the slow path comes upon the same error */
+    Py_XDECREF(place);
     return found;
-}
-
-/* As in policy/judge/rules.py; the entry covers the depth. */
-static int is_too_crowded(const Whereabouts *where)
-{
-    return (most_children && where->siblings > most_children) ||
-           (most_processes && where->processes > most_processes);
 }
 
 /* Return the entry for these facts, new or known, or NULL. `judge` adds new ones. */
@@ -497,36 +313,6 @@ static PyObject *find(PyObject *remembered, const Stat *stat, int depth, int fd,
     return entry;
 }
 
-/* Take one from the number of execs that agent/watches.py needs not see as they come. */
-static int is_within_budget(PyObject *entry)
-{
-    PyObject *budget = PyList_GetItem(entry, BUDGET);
-    long left = PyLong_AsLong(PyList_GetItem(budget, 0));
-    if (left > 0)
-        PyList_SetItem(budget, 0, PyLong_FromLong(left - 1));
-    return left != 0;
-}
-
-static int write_exec(PyObject *entry, int ppid, const Whereabouts *where, uint64_t since_ns)
-{
-    Row row;
-    PyObject *event = PyList_GetItem(entry, EVENT);
-    uint64_t time_ns = now_ns(CLOCK_REALTIME);
-    begin_row(&row, event, request.pid, time_ns);
-    add_bytes(&row, PyList_GetItem(entry, BEFORE_PPID));
-    add_number(&row, ppid);
-    if (where->below)
-        add_member(&row, "below", where->below);
-    add_bytes(&row, PyList_GetItem(entry, AFTER_PPID));
-    if (counts_crowd) {
-        add_member(&row, "siblings", where->siblings);
-        add_member(&row, "processes", where->processes);
-    }
-    add_member(&row, "evaluation_us", (now_ns(CLOCK_MONOTONIC) - since_ns) / 1000);
-    add(&row, "}", 1);
-    return write_row(&row, event, request.pid, time_ns);
-}
-
 /* Return whether it comes to its exec stop in time. `status`: the result of wait(2), or -1. */
 static int has_stopped_at_exec(int pid, int *status)
 {
@@ -548,7 +334,7 @@ static int has_stopped_at_exec(int pid, int *status)
 /* As `difference` in exec/verify.py: the file, the arguments, the root. */
 static int is_as_judged(int pid, const Place *image, Stat *now)
 {
-    char arguments[LONGEST_ROW];
+    char arguments[LONGEST_LINE];
     if (!is_at(pid, "exe", mount_bit, image) || !read_stat(pid, now))
         return 0;
     if (now->arguments_end - now->arguments != (uint64_t)facts.words_length)
@@ -571,7 +357,7 @@ static int is_over(int pidfd, int fd)
 static PyObject *held;
 
 /* Up to the answer, the slow path can take over: nothing has happened yet. */
-static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int ends)
+static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths)
 {
     uint64_t since_ns = now_ns(CLOCK_MONOTONIC);
     int pid = request.pid, fd = -1, pidfd = -1, status;
@@ -592,7 +378,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     }
     if (!is_key_of(paths, PyBytes_FromStringAndSize(facts.path, facts.path_length)))
         return is_over(-1, fd);
-    if (seen_here(pid) || is_key_of(by_pid, PyLong_FromLong(pid)))
+    if (is_key_of(by_pid, PyLong_FromLong(pid)))
         return is_over(-1, fd);
     pidfd = syscall(SYS_pidfd_open, pid, 0); /* fails for a thread that leads no process */
     if (pidfd < 0 || pidfd >= first_left_to_others)
@@ -600,8 +386,8 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     Stat before;
     if (!read_stat(pid, &before) || strchr("ZX", before.state) || before.flags & DISCONNECTED)
         return is_over(pidfd, fd);
-    Whereabouts where = place_below(by_pid, before.ppid, &before.image);
-    if (where.depth < 0 || is_too_crowded(&where) || is_repeatable(&before.image))
+    Whereabouts where = place_below(before.ppid, &before.image);
+    if (where.depth < 0 || is_repeatable(&before.image))
         return is_over(pidfd, fd);
     struct statx file;
     if (statx(fd, "", STATX_FLAGS | AT_EMPTY_PATH, STATX_BASIC_STATS | mount_bit, &file) < 0 ||
@@ -615,32 +401,27 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     if (facts.real_length < 0 || facts.cwd_length < 0 || !read_words(pid, request.data.args[1]))
         return is_over(pidfd, fd);
     PyObject *entry = find(remembered, &before, where.depth, fd, &file);
-    if (!entry || written_bytes + LONGEST_ROW > room || !is_within_budget(entry))
+    if (!entry)
         return is_over(pidfd, fd);
 
     /* If the caller still waits, what was read is its own. */
     if (ioctl(listener, ID_VALID, &request.id) < 0 || ptrace(PTRACE_SEIZE, pid, 0, SEIZED) < 0)
         return is_over(pidfd, fd);
-    int is_written = write_exec(entry, before.ppid, &where, since_ns);
+    int took_us = (now_ns(CLOCK_MONOTONIC) - since_ns) / 1000;
+    int is_written = is_true(
+        PyObject_CallMethod(owner, "record_exec", "Oiiiiii", entry, pid, before.ppid, where.below,
+                            where.siblings, where.processes, took_us));
     ptrace(PTRACE_INTERRUPT, pid, 0, 0); /* so that it stops also if the kernel refuses the exec */
     answer(is_written ? 0 : EACCES);
-
-    Seen *process = &seen[seen_count++];
-    memset(process, 0, sizeof *process);
-    process->pid = pid;
-    process->ppid = before.ppid;
-    process->depth = where.depth;
-    process->start = before.start;
-    process->forked = process->image = before.image;
-    process->comm_length = before.comm_length;
-    memcpy(process->comm, before.comm, before.comm_length);
-    process->entry = entry;
-    process->pidfd = pidfd;
-    struct epoll_event end = {.events = EPOLLIN | EPOLLET, .data.fd = pidfd};
-    if (epoll_ctl(ends, EPOLL_CTL_ADD, pidfd, &end) < 0) {
-        close(pidfd);
-        process->pidfd = -1;
-    }
+    if (PyErr_Occurred())
+        return LEFT; /* serve() raises it */
+    PyObject *done = PyObject_CallMethod(
+        owner, "came_up", "iiiKiy#(KKK)", pid, before.ppid, where.depth,
+        (unsigned long long)before.start, pidfd, before.comm, (Py_ssize_t)before.comm_length,
+        before.image.code, before.image.stack, before.image.heap);
+    Py_XDECREF(done);
+    if (!done)
+        return LEFT;
     if (!is_written) {
         held = Py_BuildValue("(iOi)", fd, entry, -1);
         return UNWRITTEN;
@@ -652,10 +433,10 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
         held = Py_BuildValue("(iOi)", fd, entry, status);
         return HELD;
     }
-    process->image = after.image;
-    process->has_run = 1;
     ptrace(PTRACE_DETACH, pid, 0, 0); /* fails if it was killed at its stop */
     close(fd);
+    Py_XDECREF(PyObject_CallMethod(owner, "loaded", "iO(KKK)", pid, entry, after.image.code,
+                                   after.image.stack, after.image.heap));
     return QUIET;
 }
 
@@ -670,75 +451,43 @@ static int has_children_to_report(void)
     return waitid(P_ALL, 0, &found, ALL_CHILDREN) < 0 || found.si_pid != 0;
 }
 
-static PyObject *process_tuple(const Seen *process)
-{
-    const Image *forked = &process->forked, *image = &process->image;
-    return Py_BuildValue("(iiiKiy#(KKK)OO(KKK)O)", process->pid, process->ppid, process->depth,
-                         (unsigned long long)process->start, process->pidfd, process->comm,
-                         (Py_ssize_t)process->comm_length, forked->code, forked->stack,
-                         forked->heap, process->entry, process->has_run ? Py_True : Py_False,
-                         image->code, image->stack, image->heap,
-                         process->has_ended ? Py_True : Py_False);
-}
-
 static PyObject *serve(PyObject *module, PyObject *args)
 {
     PyObject *by_pid, *remembered, *paths;
-    const char *its_head, *given;
-    Py_ssize_t head_length, given_length;
-    unsigned long long its_seq, deadline_ns;
-    long long its_room;
-    int poll, ends;
-    if (!PyArg_ParseTuple(args, "iiO!O!O!Ky#LKy#", &poll, &ends, &PyDict_Type, &by_pid,
-                          &PyDict_Type, &remembered, &PyDict_Type, &paths, &its_seq, &its_head,
-                          &head_length, &its_room, &deadline_ns, &given, &given_length))
+    unsigned long long deadline_ns;
+    int poll_fd, ends;
+    if (!PyArg_ParseTuple(args, "iiO!O!O!K", &poll_fd, &ends, &PyDict_Type, &by_pid, &PyDict_Type,
+                          &remembered, &PyDict_Type, &paths, &deadline_ns))
         return NULL;
-    if (head_length != 32 || (given_length && given_length != sizeof request)) {
-        PyErr_SetString(PyExc_ValueError, "a hash of 32 bytes, and a request or nothing");
-        return NULL;
-    }
-    seq = its_seq;
-    room = its_room;
-    written_bytes = written_ns = 0;
-    memcpy(head, its_head, 32);
-    rows = PyList_New(0);
-    is_torn = 0;
-    ended = PyList_New(0);
     held = NULL;
-    seen_count = 0;
 
-    int outcome = QUIET, has_request = 1;
+    int outcome = QUIET, has_request = 1, served = 0;
     struct epoll_event quiet = {.events = 0, .data.fd = ends};
-    epoll_ctl(poll, EPOLL_CTL_MOD, ends, &quiet);
+    epoll_ctl(poll_fd, EPOLL_CTL_MOD, ends, &quiet);
     for (;;) {
         if (has_request) {
-            if (given_length) {
-                memcpy(&request, given, sizeof request);
-                given_length = 0;
-            } else {
-                memset(&request, 0, sizeof request);
-                if (ioctl(listener, RECEIVE, &request) < 0) {
-                    if (errno != ENOENT && errno != EINTR) /* its caller is gone */
-                        outcome = BROKEN;
-                    break;
-                }
-            }
-            take_ends(ends);
-            if (PyList_Size(ended)) {
-                outcome = LEFT_AFTER_ENDS;
+            memset(&request, 0, sizeof request);
+            if (ioctl(listener, RECEIVE, &request) < 0) {
+                if (errno != ENOENT && errno != EINTR) /* its caller is gone */
+                    outcome = BROKEN;
                 break;
             }
-            outcome = one_exec(by_pid, remembered, paths, ends);
+            if (!take_ends(ends)) {
+                outcome = LEFT;
+                break;
+            }
+            outcome = one_exec(by_pid, remembered, paths);
+            served++;
             if (outcome != QUIET)
                 break;
         }
         uint64_t now = now_ns(CLOCK_MONOTONIC);
-        if (PyList_Size(rows) >= MOST_ROWS || now >= deadline_ns || PyErr_Occurred())
+        if (served >= MOST_EXECS || now >= deadline_ns || PyErr_Occurred())
             break;
         struct epoll_event found[8];
         int count;
         Py_BEGIN_ALLOW_THREADS
-        count = epoll_wait(poll, found, 8, QUIET_MS);
+        count = epoll_wait(poll_fd, found, 8, QUIET_MS);
         Py_END_ALLOW_THREADS
         if (count <= 0) {
             take_ends(ends);
@@ -757,39 +506,29 @@ static PyObject *serve(PyObject *module, PyObject *args)
             break;
     }
     struct epoll_event armed = {.events = EPOLLIN, .data.fd = ends};
-    epoll_ctl(poll, EPOLL_CTL_MOD, ends, &armed);
+    epoll_ctl(poll_fd, EPOLL_CTL_MOD, ends, &armed);
 
-    PyObject *processes = PyList_New(0);
-    for (int at = 0; at < seen_count; at++) {
-        PyObject *process = process_tuple(&seen[at]);
-        PyList_Append(processes, process);
-        Py_XDECREF(process);
+    if (PyErr_Occurred()) {
+        Py_XDECREF(held);
+        return NULL;
     }
     if (!held) {
         Py_INCREF(Py_None);
         held = Py_None;
     }
     int is_asked = outcome != QUIET && outcome != CHILDREN && outcome != BROKEN;
-    if (PyErr_Occurred())
-        PyErr_Clear(); /* out of memory: an item is missing in a list */
-    return Py_BuildValue("(iy#Ny#LKNNNO)", outcome, (char *)&request,
-                         (Py_ssize_t)(is_asked ? sizeof request : 0), rows, (char *)head,
-                         (Py_ssize_t)32, (long long)written_bytes, (unsigned long long)written_ns,
-                         processes, ended, held, is_torn ? Py_True : Py_False);
+    return Py_BuildValue("(iy#N)", outcome, (char *)&request,
+                         (Py_ssize_t)(is_asked ? sizeof request : 0), held);
 }
 
 static PyObject *set_up(PyObject *module, PyObject *args)
 {
     unsigned long long inode, major, minor, mount;
-    if (!PyArg_ParseTuple(args, "Oiiii(KKKK)Ii(pii)OO(SSS)", &owner, &listener, &journal,
-                          &child_signals, &proc, &inode, &major, &minor, &mount, &mount_bit,
-                          &first_left_to_others, &counts_crowd, &most_children, &most_processes,
-                          &next_hash, &hasher, &exit_event, &exit_before, &exit_after))
+    if (!PyArg_ParseTuple(args, "Oiii(KKKK)Ii", &owner, &listener, &child_signals, &proc,
+                          &inode, &major, &minor, &mount, &mount_bit, &first_left_to_others))
         return NULL;
     our_root = (Place){inode, major << 32 | minor, mount};
-    PyObject *kept[] = {owner, next_hash, hasher, exit_event, exit_before, exit_after};
-    for (size_t at = 0; at < sizeof kept / sizeof *kept; at++)
-        Py_INCREF(kept[at]);
+    Py_INCREF(owner);
     Py_RETURN_NONE;
 }
 

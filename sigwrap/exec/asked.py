@@ -114,7 +114,7 @@ class Asked:
 class Environment:
     """The variables of an exec, and what they make its program load."""
 
-    __slots__ = ("_asked", "_entries", "_judged", "_own", "_raw", "_stays", "_was_read", "matters")
+    __slots__ = ("_asked", "_entries", "_matters", "_own", "_raw", "_was_read")
 
     def __init__(self, asked: Asked, own: Mapping[str, bytes]) -> None:
         """`own`: the variables that sigwrap was started with."""
@@ -123,10 +123,7 @@ class Environment:
         self._entries: Entries | None = None
         self._raw: Sequence[bytes] | None = None
         self._was_read = False
-        # Names of programs, and what is loaded into those.
-        self._judged: list[tuple[Sequence[str], tuple[str, ...]]] = []
-        self._stays = False
-        self.matters = False  # a decision depends on it, so the exec stop compares it
+        self._matters = False  # a decision depends on it
 
     def read(self, *, may_wait: bool = False) -> None:
         """Read the entries once. What failed in a worker must not be tried again in the loop."""
@@ -150,8 +147,7 @@ class Environment:
         set_by_wrapper = tuple((name, b"set") for name in added)
         if loading_variables(names, self._entries + set_by_wrapper, self._own):
             return True
-        self._judged.append((names, ()))
-        self.matters = True
+        self._matters = True
         return False
 
     def loaded(self, names: Sequence[str]) -> tuple[str, ...] | None:
@@ -159,33 +155,26 @@ class Environment:
         self.read()
         if self._entries is None:
             return None
-        found = _loaded(names, self._entries, self._own)
-        self._judged.append((names, found))
-        self.matters = True
-        return found
+        self._matters = True
+        found = set(loading_variables(names, self._entries, self._own))
+        return tuple(
+            f"{name}={os.fsdecode(value)}" for name, value in self._entries if name in found
+        )
 
-    def digest(self, *, stays: bool) -> str:
-        """Return a digest, or "". `stays`: the exec stop compares every entry."""
+    def digest(self, *, matters: bool) -> str:
+        """Return a digest, or ""."""
         self.read()
         if self._raw is None:
             return ""
-        self._stays = stays
-        self.matters |= stays
+        self._matters |= matters
         return blake2b(_joined(self._raw)).hexdigest()
 
     def differs(self, pid: int) -> bool:
-        """Return whether the new image has others, as far as they matter. Raises OSError."""
+        """Return whether the image has others, if a decision depends on them. Raises OSError."""
+        if not self._matters:
+            return False
         with os.fdopen(procfs.open_file(f"/proc/{pid}/environ"), "rb") as file:
-            found = file.read()
-        if self._stays and self._raw is not None and found != _joined(self._raw):
-            return True
-        entries = _entries(found.split(b"\0"))
-        return any(_loaded(names, entries, self._own) != loaded for names, loaded in self._judged)
-
-
-def _loaded(names: Sequence[str], entries: Entries, own: Mapping[str, bytes]) -> tuple[str, ...]:
-    found = set(loading_variables(names, entries, own))
-    return tuple(f"{name}={os.fsdecode(value)}" for name, value in entries if name in found)
+            return file.read() != _joined(self._raw or ())
 
 
 def _joined(raw: Sequence[bytes]) -> bytes:

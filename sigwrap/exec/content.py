@@ -96,7 +96,7 @@ def beginning(fd: int, state: State, *, may_wait: bool) -> Beginning | None:
     if known is not None:
         return known
     try:
-        found = _beginning_now(fd, may_wait=may_wait)
+        found = beginning_now(fd, may_wait=may_wait)
     except PermissionError:
         return None
     except BlockingIOError as leased:
@@ -108,12 +108,7 @@ def beginning(fd: int, state: State, *, may_wait: bool) -> Beginning | None:
     return found
 
 
-def loader_holds(fd: int, found: Loader) -> bool:
-    """Check it at the exec stop, when no process can write to the file any more."""
-    return not found.may_change or _beginning_now(fd).loader == found
-
-
-def _beginning_now(fd: int, *, may_wait: bool = False) -> Beginning:
+def beginning_now(fd: int, *, may_wait: bool = False) -> Beginning:
     readable = reopen(fd, may_wait=may_wait)
     try:
         start, loader = os.pread(readable, _READ_AT_START, 0), None

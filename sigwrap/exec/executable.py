@@ -25,7 +25,15 @@ from sigwrap.exec.content import (
 )
 from sigwrap.exec.host import HostView, Where, is_the_systems
 from sigwrap.kernel.file_state import Inode, Place, State
-from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, WouldBlock, path_of
+from sigwrap.kernel.paths import (
+    AT_FDCWD,
+    SERVED,
+    Caller,
+    WouldBlock,
+    is_found_at,
+    our_view,
+    path_of,
+)
 from sigwrap.policy.judge.request import AskedFact, Fact, Program
 from sigwrap.policy.judge.wrappers import is_loader, keeps_search_path, plain_words, unwrap
 
@@ -49,7 +57,6 @@ class Executable:
         "_loader_fd",
         "_named_loader",
         "_ours",
-        "_puts_off",
         "_shown_differently",
         "command_line",
         "cut",
@@ -88,11 +95,10 @@ class Executable:
         self.environment = environment
         self._ours = ours
         self.root = caller.root
-        self.where = Where(caller, ours.mounts)
+        self.where = Where(caller)
         self._files: dict[int, State] = {}  # by the descriptor that holds it
         self._digests: dict[int, str] = {}  # those that a rule has asked for
         self._shown_differently: set[int] = set()  # these may show each reader another content
-        self._puts_off = False  # needs_large_digests
         self._content: tuple[str, ...] = ()
         self._besides: dict[int, State] = {}
         self.scripts: tuple[str, ...] = ()  # the file and interpreters that are scripts, as called
@@ -124,8 +130,8 @@ class Executable:
         The caller's root was sigwrap's then, and may have changed since. Raises OSError.
         """
         self = cls.__new__(cls)
-        self._begin(Caller(tid, pid, ours.view), None, ours)
-        self.root = ours.view.root
+        self._begin(Caller(tid, pid), None, ours)
+        self.root = our_view().root
         self._hold(fd, self._caller.state_of(fd))
         self.image = self._files[fd].place
         self.programs = self.here = programs
@@ -171,19 +177,6 @@ class Executable:
 
     # Digests
 
-    def needs_large_digests(self, judge: Callable[[], object]) -> bool:
-        """Return whether `judge` needs the digest of a large file, which a worker has to take."""
-        if all(state.size <= HASHED_AT_ONCE_BYTES for state in self._files.values()):
-            return False
-        self._puts_off = True
-        try:
-            judge()
-        except WouldBlock:
-            return True
-        finally:
-            self._puts_off = False
-        return False
-
     def take_large_digests(self) -> None:
         for fd, state in self._files.items():
             if state.size > HASHED_AT_ONCE_BYTES and fd not in self._shown_differently:
@@ -200,12 +193,14 @@ class Executable:
         return all(content.digest(fd) == digest for fd, digest in self._digests.items())
 
     def _digester(self, fd: int) -> Callable[[], str]:
+        """Return a fact that raises WouldBlock for a large file before take_large_digests."""
+
         def known_digest() -> str:
             if fd in self._shown_differently:
                 return ""
             known = self._digests.get(fd)
             if known is None:
-                if self._puts_off and self._files[fd].size > HASHED_AT_ONCE_BYTES:
+                if self._files[fd].size > HASHED_AT_ONCE_BYTES:
                     raise WouldBlock
                 known = self._digests[fd] = content.digest(fd)
             return known
@@ -311,8 +306,10 @@ class Executable:
 
     def loader_holds(self, pid: int) -> bool:
         """Check at the exec stop, when no process can write to the files any more."""
-        if self._named_loader is not None and not content.loader_holds(*self._named_loader):
-            return False
+        if self._named_loader is not None:
+            fd, loader = self._named_loader
+            if loader.may_change and content.beginning_now(fd).loader != loader:
+                return False
         return self._loader_fd < 0 or content.is_mapped(pid, self._loader_fd)
 
     def _pin(self, fd: int) -> State:
@@ -369,11 +366,13 @@ class Executable:
         return AskedFact(lambda: not self.readable or environment.loads_code(names, added))
 
     def _is_elsewhere(self, fd: int) -> bool:
-        """Return whether the file just opened in the caller's view is on a mount of its own."""
+        """Return whether sigwrap finds another file at the path of the one just opened."""
         caller = self._caller
-        if caller.shares_our_root:
-            return not (caller.found_below_our_root or self._ours.mounts.hold(fd))
-        return True
+        if not caller.shares_our_root:
+            return True
+        if caller.found_below_our_root:
+            return False
+        return not is_found_at(path_of(fd), fd, may_wait=caller.may_wait)
 
     def _beginning(self, fd: int, state: State) -> content.Beginning | None:
         return content.beginning(fd, state, may_wait=self._caller.may_wait)

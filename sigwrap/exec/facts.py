@@ -183,8 +183,7 @@ _REQUEST_FIELDS = (
 _CHANGED = "it changed after the request: check it again"
 _NO_ARGUMENTS = "it has no arguments, not even a name"
 _NOT_READ = "it has more arguments than sigwrap reads: the rest is unknown"
-_NOT_OURS = "it is in another root or mount namespace: its paths may be other files than yours"
-_COVERED = "something is mounted over its directory or a parent: the path shows you another file"
+_NOT_OURS = "its paths may be other files than yours (another root, mount namespace or mount)"
 _NO_VARIABLES = "its environment is unknown and may load any code"
 _LOADS = "its environment loads code that may change: it can be approved once only"
 _LONG_FOLDER = "the path of its directory is too long to show"
@@ -194,8 +193,7 @@ _LONG_FILE = "the path of its file is too long to show"
 class Location(NamedTuple):
     folder: str  # the path of the directory; empty if that is too long
     identity: str  # of the root and the directory, since a path does not identify either
-    is_ours: bool  # its paths lead to the same files as sigwrap's own
-    is_covered: bool = False  # something is mounted over the directory or a parent
+    is_ours: bool  # sigwrap finds the directory at its path
     traced: bool = False  # a process other than sigwrap traces the caller
 
 
@@ -220,7 +218,6 @@ def approval_request(
         _NOT_READ: facts.truncated,
         # A new root or directory can get the inode numbers of an earlier one.
         _NOT_OURS: not location.is_ours or any(each.elsewhere for each in facts.programs),
-        _COVERED: location.is_covered,
         _NO_VARIABLES: loaded is None,
         _LOADS: bool(loaded),
         _LONG_FOLDER: bool(location.identity) and not location.folder,

@@ -16,7 +16,7 @@ from sigwrap.exec.replacements import Replacements
 from sigwrap.exec.traced import TracedExecs
 from sigwrap.exec.verify import ExecHoldings, Tracer, tracer_of
 from sigwrap.kernel.memory import Memory, Unreadable, expect_served_memory
-from sigwrap.kernel.paths import Caller
+from sigwrap.kernel.paths import Caller, WouldBlock
 from sigwrap.kernel.ptrace import Gone, NotTraceable
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.policy.judge.globs import Named
@@ -130,7 +130,7 @@ class Execs:
             with Memory(tid, may_wait=may_wait) as memory:
                 asked = Asked(request.notification, request.syscall, memory)
                 try:
-                    caller = Caller(tid, pid, self.ours.view, may_wait=may_wait)
+                    caller = Caller(tid, pid, may_wait=may_wait)
                 except OSError as refusal:
                     raise Unreadable from refusal
                 environment = Environment(asked, self.ours.variables)
@@ -177,10 +177,12 @@ class Execs:
         )
         self._performer.check_again(request)
         self._expected.pop(process, None)  # a stub that makes another exec is no stub any more
-        if not self._names_digests or not executable.needs_large_digests(
-            lambda: self.mediator.look_over(facts)
-        ):
+        try:
+            if self._names_digests:
+                self.mediator.look_over(facts)
             return facts
+        except WouldBlock:
+            pass  # a worker has to take the digests of large files
         held.executable = None  # the worker may still read it when the request is over
 
         def then(outcome: Outcome) -> ExecFacts | Unseen:
@@ -257,5 +259,5 @@ def _read_basis(request: Request, effect: ReadBasis) -> Basis:
         executable.where.read()._replace(traced=is_traced),
         executable.read_content(effect.besides),
         environment.loaded(effect.loading) if effect.loading else (),
-        environment.digest(stays=bool(effect.besides)),
+        environment.digest(matters=bool(effect.besides)),
     )

@@ -1,4 +1,4 @@
-"""What sigwrap itself sees of the machine, to compare with what a caller shows it: its mounts, the
+"""What sigwrap itself sees of the machine, to compare with what a caller shows it: the
 system's commands, which of them a program shadows, and the files that rules name.
 
 A shell, `env` or execvp(3) that searches PATH keeps in argv[0] the word that it was given, which
@@ -13,9 +13,7 @@ path must have an older one, and a folder of the user's PATH must still be the s
 
 from __future__ import annotations
 
-import _thread
 import os
-import select
 import stat
 import time
 from collections.abc import Mapping
@@ -24,24 +22,19 @@ from sigwrap.bare import NamedTuple
 from sigwrap.exec.asked import is_program
 from sigwrap.exec.content import USUAL_LOADERS
 from sigwrap.exec.facts import UNKNOWN_LOCATION, Location
-from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import (
     Inode,
     Place,
     State,
-    inode_of,
     magic_of,
-    mount_of,
     place_of,
-    read_mountinfo,
 )
 from sigwrap.kernel.paths import (
     SERVED,
     Caller,
-    OurView,
     WouldBlock,
+    is_found_at,
     open_known,
-    our_view,
     path_of,
 )
 from sigwrap.policy.judge.globs import Named
@@ -49,9 +42,6 @@ from sigwrap.policy.judge.request import Program
 from sigwrap.policy.judge.system_folders import COMMAND_FOLDERS, may_be_the_systems
 from sigwrap.policy.judge.wrappers import MULTICALL
 
-_CHUNK = 1 << 16
-_LOOKS = 10
-_MOST_LINKS = 40
 _CLOCK_REALTIME_COARSE = 5  # the clock of change times
 # File systems where each change of a file sets its change time: ext, XFS, btrfs, F2FS, ZFS,
 # bcachefs, overlay, squashfs, EROFS. On FAT a process can set it, and on tmpfs a mapping changes a
@@ -70,57 +60,22 @@ _known_folders: dict[str, tuple[bool, float]] = {}  # and when that was seen
 class HostView:
     """The files, mounts and commands that sigwrap itself sees, for all execs of a session."""
 
-    __slots__ = ("commands", "mounts", "named_files", "variables", "view")
+    __slots__ = ("commands", "named_files", "variables")
 
     def __init__(self, variables: Mapping[str, bytes], named: Named, path: bytes = b"") -> None:
         """`variables`: the user's own, all of which the session was given. `path`: the PATH."""
         self.variables = variables
-        self.view = our_view()
-        self.mounts = OurMounts(self.view.root)
-        self.commands = SystemCommands(self.view, os.fsdecode(path))
+        self.commands = SystemCommands(os.fsdecode(path))
         self.named_files = NamedFiles(named, os.fsdecode(path))
-
-
-class OurMounts:
-    """The mounts of sigwrap's own mount namespace below its root."""
-
-    def __init__(self, our_root: Place) -> None:
-        self._root_mount = our_root[3]  # not listed if the root is a directory within a mount
-        self._list_fd = procfs.open_file("/proc/self/mountinfo")
-        self._changes = select.poll()
-        self._changes.register(self._list_fd, select.POLLPRI)
-        self._lock = _thread.allocate_lock()  # a worker may look as well
-        self._ids = self._numbers()
-
-    def hold(self, fd: int) -> bool:
-        """Return whether an open file lies on one of them.
-
-        The kernel reuses ids, but a change of the list before the file was opened is noticed here.
-        """
-        mount = mount_of(fd)
-        if mount == self._root_mount:
-            return True
-        with self._lock:
-            if self._changes.poll(0):
-                self._ids = self._numbers()
-            return mount in self._ids
-
-    def _numbers(self) -> frozenset[int]:
-        os.lseek(self._list_fd, 0, os.SEEK_SET)
-        data = b""
-        while chunk := os.read(self._list_fd, _CHUNK):
-            data += chunk
-        return frozenset(each.number for each in read_mountinfo(data))
 
 
 class Where:
     """The root and directory of a caller, which the exec stop compares if a decision used them."""
 
-    __slots__ = ("_caller", "_mounts", "folder")
+    __slots__ = ("_caller", "folder")
 
-    def __init__(self, caller: Caller, mounts: OurMounts) -> None:
+    def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._mounts = mounts
         self.folder: Place | None = None  # once it was read
 
     def read(self) -> Location:
@@ -131,33 +86,13 @@ class Where:
         try:
             self.folder = place_of(folder)
             path = path_of(folder)
-            is_ours = self._caller.shares_our_root and self._mounts.hold(folder)
-            is_local = self._caller.is_local(self._caller.known_state(folder))
-            is_covered = is_ours and path != "" and _is_covered(path, inode_of(folder), is_local)
-            return Location(path, f"{self._caller.root} {self.folder}", is_ours, is_covered)
+            try:
+                is_ours = self._caller.shares_our_root and is_found_at(path, folder, may_wait=False)
+            except WouldBlock:
+                is_ours = False
+            return Location(path, f"{self._caller.root} {self.folder}", is_ours)
         finally:
             os.close(folder)
-
-
-def _is_covered(path: str, inode: Inode, is_local: bool) -> bool:
-    """Return whether something is mounted over a directory, or over one above it.
-
-    The kernel has a directory in use in its caches, but a file system with a server may have to be
-    asked again. A mount elsewhere can disturb a search of the caches.
-    """
-    for _ in range(_LOOKS):
-        try:
-            found = open_known(path)
-        except BlockingIOError:
-            os.sched_yield()
-            continue
-        except OSError:
-            return True
-        try:
-            return inode_of(found) != inode
-        finally:
-            os.close(found)
-    return is_local
 
 
 def is_the_systems(fd: int, called: str, path: str) -> bool:
@@ -205,11 +140,10 @@ def _only_root_changes(folder: str) -> bool:
 class SystemCommands:
     """Finds the system commands that other programs shadow."""
 
-    __slots__ = ("_known", "_on_path", "_since", "_view")
+    __slots__ = ("_known", "_on_path", "_since")
 
-    def __init__(self, view: OurView, path: str = "", since_ns: int | None = None) -> None:
+    def __init__(self, path: str = "", since_ns: int | None = None) -> None:
         """`path`: the PATH at the start. `since_ns`: when the session began, if not now."""
-        self._view = view
         self._known: dict[str, tuple[dict[str, Inode], float]] = {}  # and when that was seen
         if since_ns is None:
             since_ns = time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
@@ -239,7 +173,7 @@ class SystemCommands:
         if known is None or now_s - known[1] > _LOOKED_AT_AGAIN_S:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            found = _system_commands(name, _ourselves(self._view, may_wait=may_wait))
+            found = _system_commands(name, _ourselves(may_wait=may_wait))
             known = self._known[name] = found, now_s
         return known[0]
 
@@ -270,37 +204,15 @@ class SystemCommands:
 
     def _led_to(self, caller: Caller, path: str) -> Inode | None:
         """Return what the path leads to, or None if one of its links is not older."""
-        parts = os.fsencode(path).split(b"/")[::-1]
-        here, links = caller.open(b"/"), 0
+        found, links = caller.open_with_links(os.fsencode(path))
         try:
-            while parts:
-                part = parts.pop()
-                if not part:
-                    continue
-                found = caller.open_part(here, part)
-                try:
-                    state = caller.known_state(found)
-                    if not stat.S_ISLNK(state.mode):
-                        here, found = found, here
-                        continue
-                    links += 1
-                    if links > _MOST_LINKS or not self._is_before(state):
-                        return None
-                    target = os.readlink(b"", dir_fd=found)
-                finally:
-                    os.close(found)
-                if target.startswith(b"/"):
-                    root = caller.open(b"/")
-                    os.close(here)
-                    here = root
-                parts += target.split(b"/")[::-1]
-            return caller.known_state(here).inode
+            return caller.known_state(found).inode if all(map(self._is_before, links)) else None
         finally:
-            os.close(here)
+            os.close(found)
 
     def _inode_of(self, folder: str) -> Inode | None:
         try:
-            return _state_at(f"{folder}/", _ourselves(self._view, may_wait=False)).inode
+            return _state_at(f"{folder}/", _ourselves(may_wait=False)).inode
         except (WouldBlock, OSError):
             return None
 
@@ -330,8 +242,8 @@ def _state_at(path: str, us: Caller) -> State:
         os.close(fd)
 
 
-def _ourselves(view: OurView, *, may_wait: bool) -> Caller:
-    return Caller(os.getpid(), os.getpid(), view, may_wait=may_wait)
+def _ourselves(*, may_wait: bool) -> Caller:
+    return Caller(os.getpid(), os.getpid(), may_wait=may_wait)
 
 
 def _folder_of(caller: Caller, *, elsewhere: bool) -> str:

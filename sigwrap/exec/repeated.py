@@ -13,21 +13,19 @@ import os
 import time
 
 from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple
-from sigwrap.events import Payload
 from sigwrap.exec import is_wanted, native
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.facts import ExecFacts, exit_payload, nearest_that_ran
+from sigwrap.exec.facts import ExecFacts, nearest_that_ran
 from sigwrap.exec.host import in_a_system_folder, is_the_systems
 from sigwrap.exec.verify import ExecHoldings
 from sigwrap.kernel import procfs
 from sigwrap.kernel.file_state import Place, State
 from sigwrap.kernel.memory import may_be_served
-from sigwrap.kernel.paths import AT_FDCWD, Caller
+from sigwrap.kernel.paths import AT_FDCWD, Caller, our_view
 from sigwrap.kernel.seccomp import Notification, read_notification
-from sigwrap.log.codec import encode_payload, hasher, json_size, next_hash
-from sigwrap.log.writer import SessionLog
+from sigwrap.log.codec import encode_payload, json_size
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
-from sigwrap.policy.judge.rules import Crowd
+from sigwrap.policy.judge.rules import Crowd, exceeded
 from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.session.effects import Record
 from sigwrap.session.lineage import Image, Process, cut_words
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
 # Outcomes of native.serve, in the order of the enum in _repeated.c.
-_QUIET, _LEFT, _LEFT_AFTER_ENDS, _HELD, _UNWRITTEN, _CHILDREN, _BROKEN = range(7)
+_QUIET, _LEFT, _HELD, _UNWRITTEN, _CHILDREN, _BROKEN = range(6)
 _LONGEST_ROW = 8192  # a longer one is cut (log/codec.py)
 _KEPT = 1024
 _NUMBERS_TAKE = 256  # at most, in bytes: the fields that differ from exec to exec
@@ -52,8 +50,12 @@ class _Plain(NamedTuple):
 
 
 class _Remembered(NamedTuple):
-    """The part of an entry that the extension does not read."""
+    """A judged exec."""
 
+    event: str
+    before: str  # its encoded payload before the numbers that differ each time
+    after: str
+    rule: str
     facts: ExecFacts
     argv: tuple[str, ...]  # which the process shows after the exec
     line: bytes
@@ -76,13 +78,10 @@ class RepeatedExecs:
         self._loop = session.loop
         self._refused = mediation.refused
         self._plain: dict[bytes, _Plain] = {}  # by the paths that they were called by
-        self._remembered: dict[tuple[Any, ...], list[Any]] = {}  # as the extension reads it
-        self._budgets: dict[tuple[str, tuple[str, ...], str], list[int]] = {}
-        self._journal_fd = -1
+        self._remembered: dict[tuple[Any, ...], _Remembered] = {}
+        self._is_set_up = False
         self._listener = mediation.listener
-        limits = session.policy.limits
-        most = (limits.max_children, limits.max_processes) if limits.count_at_execs else (0, 0)
-        self._crowd = (limits.count_at_execs, *most)
+        self._limits = session.policy.limits
 
     def may_serve(self) -> bool:
         """Return whether nothing requires judging each exec."""
@@ -94,164 +93,155 @@ class RepeatedExecs:
             and not self._expected
             and not self._tracer.redirects
             and self._processes.are_all_told_of
-            and self._recorder.log.takes_rows
-            and self._recorder.room > 4 * _LONGEST_ROW
+            and not self._recorder.log.wants_indexing
         )
 
     def serve(self) -> Notification | None:
         """Return a request that needs the slow path, or None."""
-        request = b""
-        while True:
-            outcome, request, held = self._serve(request)
-            if outcome != _LEFT_AFTER_ENDS or not self.may_serve():
-                break
+        outcome, request, held = self._serve()
         if outcome == _CHILDREN:
             self._session.children.take()
         elif outcome == _BROKEN:
             return self._listener.receive()  # which raises the error
         elif held is not None:
-            self._hold(read_notification(request), *held, is_written=outcome == _HELD)
+            self._hold(read_notification(request), *held, is_recorded=outcome == _HELD)
         elif request:
             return read_notification(request)
         return None
 
-    def _serve(self, request: bytes) -> tuple[int, bytes, tuple[Any, ...] | None]:
+    def _serve(self) -> tuple[int, bytes, tuple[Any, ...] | None]:
         if len(self._remembered) >= _KEPT:
-            self._forget_remembered()
-        log, loop = self._recorder.log, self._loop
-        if self._journal_fd != log.journal_fd:  # at first, or another file is the journal now
-            self._journal_fd = log.journal_fd
-            self._set_up(log)
-        until_s = loop.next_deadline_s
+            self._remembered.clear()
+        if not self._is_set_up:
+            self._is_set_up = True
+            self._set_up()
+        until_s = self._loop.next_deadline_s
         if until_s is None:
             until_s = time.monotonic() + _LONGEST_STAY_S
-        outcome, request, *written, processes, ended, held, is_torn = native.serve(
-            loop.poll.fileno(),
+        served: tuple[int, bytes, tuple[Any, ...] | None] = native.serve(
+            self._loop.poll.fileno(),
             self._processes.ends.fileno(),
             self._processes.by_pid,
             self._remembered,
             self._plain,
-            log.seq,
-            log.head_bytes,
-            self._recorder.room,  # how many bytes the log may grow before the next check
             max(0, int(until_s * 1e9)),
-            request,
         )
-        self._recorder.rows_written(*written)
-        if is_torn:
-            log.row_failed()
-        self._take_processes(processes)
-        hits = [_of(entry).facts for *_, entry, _, _, _ in processes]
-        self._take_hits(hits[:-1] if outcome == _UNWRITTEN else hits)
-        for pidfd in ended:
-            self._processes.on_end(pidfd)
-        return outcome, request, held
+        return served
 
-    def _set_up(self, log: SessionLog) -> None:
+    def _set_up(self) -> None:
         (proc,) = procfs.held()
         native.set_up(
             self,
             self._listener.fd,
-            log.journal_fd,
             self._session.child_signals.fd,
             proc,
-            self._ours.view.root,
-            self._ours.view.mounts.id_bit,
+            our_view().root,
+            our_view().mounts.id_bit,
             self._processes.first_left_to_others,
-            self._crowd,
-            next_hash,
-            hasher(log.key),
-            (b"process_exited", *_exit_text("", 0)[::2]),
         )
+
+    # What the extension asks for
+
+    def record_exec(
+        self,
+        entry: _Remembered,
+        pid: int,
+        ppid: int,
+        below: int,
+        siblings: int,
+        processes: int,
+        took_us: int,
+    ) -> bool:
+        nearest = f',"below":{below}' if below else ""
+        crowd = ""
+        if self._limits.count_at_execs:
+            crowd = f',"siblings":{siblings},"processes":{processes}'
+        after = f'{nearest}{entry.after}{crowd},"evaluation_us":{took_us}}}'
+        if not self._recorder.record_text(entry.event, pid, f"{entry.before}{ppid}{after}", {}):
+            return False
+        self._recorder.repeated += 1
+        self._watchers.on_repeated_exec(entry.facts)
+        return True
+
+    def came_up(
+        self, pid: int, ppid: int, depth: int, start: int, pidfd: int, comm: bytes, image: Image
+    ) -> None:
+        """Take over a process that makes its first exec."""
+        process = Process(
+            pid=pid,
+            start_time=start,
+            parent=self._processes.by_pid.get(ppid),
+            ppid=ppid,
+            depth=depth,
+            comm=comm.decode("utf-8", "surrogateescape"),
+        )
+        self._processes.came_up(process, image, pidfd)
+
+    def loaded(self, pid: int, entry: _Remembered, image: Image) -> None:
+        process = self._processes.by_pid[pid]
+        process.becomes_another(entry.argv)
+        self._processes.loaded(process, entry.image, image)
+
+    def take_ends(self) -> bool:
+        """Handle ends of processes. Return whether the extension may serve more execs."""
+        self._processes.take_ends()
+        return self.may_serve()
 
     def is_missing(self, tid: int, path: bytes, error: int) -> bool:
         """Return whether the caller would get the same error for a path."""
-        caller = Caller(tid, tid, self._ours.view)
+        caller = Caller(tid, tid)
         return caller.is_the_same_for_it(AT_FDCWD, path, OSError(error, ""))
 
-    def place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int]:
+    def place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int, int]:
         """Return the depth of a child with this image, its nearest ancestor that has executed
-        something unless that is the parent, and the number of its siblings."""
+        something unless that is the parent, the number of its siblings, and of all processes. A
+        depth of -1 leaves it to the slow path."""
         parent = self._processes.by_pid.get(ppid)
         if parent is None or parent.image != image:
-            return -1, 0, 0
-        above = nearest_that_ran(parent)
-        return parent.depth + 1, 0 if above == ppid else above, parent.known_children
-
-    # The extension's results
-
-    def _take_processes(self, processes: list[tuple[Any, ...]]) -> None:
-        """Take over processes in the order of their start."""
-        seen: dict[int, Process] = {}
-        ended: list[Process] = []
-        for each in processes:
-            pid, ppid, depth, start, pidfd, comm, forked, entry, has_run, image, has_ended = each
-            process = seen[pid] = Process(
-                pid=pid,
-                start_time=start,
-                parent=seen.get(ppid) or self._processes.by_pid.get(ppid),
-                ppid=ppid,
-                depth=depth,
-                comm=comm.decode("utf-8", "surrogateescape"),
-            )
-            self._processes.came_up(process, forked, None if has_ended else pidfd)
-            if has_run:
-                remembered = _of(entry)
-                process.becomes_another(remembered.argv)
-                self._processes.loaded(process, remembered.image, image)
-            if has_ended:
-                ended.append(process)
-        for process in ended:
-            process.ended()
-
-    def _take_hits(self, hits: list[ExecFacts]) -> None:
-        self._recorder.repeated += len(hits)
-        if not self._watchers.counts_execs:
-            return
-        for facts in hits:
-            self._watchers.on_repeated_exec(facts)
-        for facts in {id(facts): facts for facts in hits}.values():
-            self._renew_budget(facts)
+            return -1, 0, 0, 0
+        depth, above = parent.depth + 1, nearest_that_ran(parent)
+        crowd = Crowd(parent.known_children + 1, len(self._processes) + 1)
+        if self._limits.count_at_execs and exceeded(self._limits, depth, crowd):
+            depth = -1
+        return depth, 0 if above == ppid else above, *crowd
 
     def _hold(
         self,
         notification: Notification,
         fd: int,
-        entry: list[Any],
+        entry: _Remembered,
         wait_status: int,
         *,
-        is_written: bool,
+        is_recorded: bool,
     ) -> None:
         """Take over an exec that takes long, that failed, or that loaded another file.
 
         `fd`: the file that was judged. `wait_status`: -1 if there is none yet.
         """
-        remembered = _of(entry)
         process = self._processes.by_pid[notification.tid]
-        if is_written:
-            process.becomes_another(remembered.argv)
-        facts = remembered.facts._replace(process=process)
+        if is_recorded:
+            process.becomes_another(entry.argv)
+        facts = entry.facts._replace(process=process)
         holdings = ExecHoldings(self._execs)
-        steps = self._mediator.follow(facts, entry[_RULE])
+        steps = self._mediator.follow(facts, entry.rule)
         tid = notification.tid
         request = Request(
             notification, process, facts.syscall, steps, handler=self._execs, holdings=holdings
         )
         self._tracer.held_already(request)
-        if not is_written:
+        if not is_recorded:
             os.close(fd)
             holdings.is_refused = True
-            self._recorder.row_failed()
         else:
             try:
                 holdings.executable = holdings.judged = Executable.again(
-                    tid, process.pid, fd, facts.programs, remembered.line, self._ours
+                    tid, process.pid, fd, facts.programs, entry.line, self._ours
                 )
             except OSError:  # it has ended; otherwise its exec stop kills it
                 os.close(fd)
             holdings.is_continued = True
             self._turns.begun(holdings)
-        self._performer.take_over(request, is_written=is_written)
+        self._performer.take_over(request, is_written=is_recorded)
         if wait_status >= 0:
             self._session.children.on_status(tid, wait_status)
 
@@ -271,11 +261,9 @@ class RepeatedExecs:
             return
         if len(self._plain) >= _KEPT:
             self._plain.clear()
-            self._forget_remembered()
+            self._remembered.clear()
         main = facts.programs[0]._replace(argv=(), sha256=None, system_file=None, loads_code=False)
         self._plain[asked.path] = _Plain(main, state, executable.image)
-        if _counted_as(facts) in self._budgets:
-            self._renew_budget(facts)  # it may be used up
 
     def judge(self, key: tuple[Any, ...], fd: int) -> None:
         """Judge an exec of a plain file. If it may run, remember the facts.
@@ -314,41 +302,23 @@ class RepeatedExecs:
         is_long = json_size(recorded.payload) > _LONGEST_ROW - _NUMBERS_TAKE  # it could be cut
         if is_long or len(self._remembered) >= _KEPT:
             return
-        before, after = _around_ppid(recorded.event, recorded.payload)
+        text = encode_payload(recorded.event, {**recorded.payload, "ppid": 0})
+        before, ppid, after = text[:-1].partition('"ppid":0')
+        before += ppid[:-1]
         main = facts.programs[0]._replace(sha256=None, system_file=None, loads_code=False)
         facts = facts._replace(programs=(main,), here=(main,))
         argv = cut_words(main.argv)
         facts.process.becomes_another(argv)
-        # An existing budget counts the execs that the extension has not reported yet.
-        budget = self._budgets.get(_counted_as(facts))
-        if budget is None:
-            budget = self._renew_budget(facts)
-        self._remembered[key] = [
-            recorded.event.encode(),
+        self._remembered[key] = _Remembered(
+            recorded.event,
             before,
             after,
-            _exit_text(facts.process.last_name, facts.process.depth)[1],
-            budget,
             recorded.payload["rule_name"],
-            _Remembered(facts, argv, key[4], image),
-        ]
-
-    def _forget_remembered(self) -> None:
-        """Forget all entries. The extension must not be running."""
-        self._budgets.clear()
-        self._remembered.clear()
-
-    def _renew_budget(self, facts: ExecFacts) -> list[int]:
-        """Renew the budget that all entries of the same exec share."""
-        budget = self._budgets.setdefault(_counted_as(facts), [0])
-        budget[0] = self._watchers.execs_left(facts)
-        return budget
-
-
-def _counted_as(facts: ExecFacts) -> tuple[str, tuple[str, ...], str]:
-    """Return what makes two execs the same for agent/watches.py."""
-    main = facts.programs[0]
-    return main.path, main.argv, facts.cwd
+            facts,
+            argv,
+            key[4],
+            image,
+        )
 
 
 class _AskedAnew(Exception):
@@ -367,28 +337,6 @@ def _asked_by(program: Program, path: str, fd: int) -> Program:
         loads_code=AskedFact(anew),
         system_file=AskedFact(is_the_systems_own),
     )
-
-
-_RULE, _REST = 5, 6  # indexes in an entry; the extension reads those before
-
-
-def _of(entry: list[Any]) -> _Remembered:
-    remembered: _Remembered = entry[_REST]
-    return remembered
-
-
-def _around_ppid(event: str, payload: Payload) -> tuple[bytes, bytes]:
-    """Return the stored payload before and after the parent's pid, without the closing brace."""
-    text = encode_payload(event, {**payload, "ppid": 0}).encode()
-    before, ppid, after = text.partition(b'"ppid":0')
-    return before + ppid[:-1], after[:-1]
-
-
-def _exit_text(comm: str, depth: int) -> tuple[bytes, bytes, bytes]:
-    """Return the payload of an exit around the parent's pid and the exit code."""
-    before, after = _around_ppid("process_exited", exit_payload(0, comm, depth, 0, None))
-    between, code, rest = after.rpartition(b'"exit_code":0')
-    return before, between + code[:-1], rest + b"}"
 
 
 # Find execs that may repeat an earlier one without a new judgement.

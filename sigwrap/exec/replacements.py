@@ -17,7 +17,7 @@ from sigwrap.exec.executable import Executable
 from sigwrap.kernel import procfs, signals
 from sigwrap.kernel.file_state import Inode, inode_of
 from sigwrap.kernel.memory import may_be_served
-from sigwrap.kernel.paths import AT_FDCWD, Caller, WouldBlock, open_known
+from sigwrap.kernel.paths import AT_FDCWD, Caller, WouldBlock, open_used
 from sigwrap.kernel.restage import Redirection, objection_to, variables_for
 from sigwrap.machine import IS_AARCH64, IS_X86_64
 from sigwrap.policy.judge.request import Program, Via
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
-_LOOKS = 10
 _STUB_ATTEMPTS = 3  # a signal may interrupt one
 _A_STUB_OPENS = 24  # descriptors that an interpreter reads at its start, and its own
 
@@ -165,8 +164,7 @@ class Replacements:
         if b"/" in word:
             folders = [b"/"]
         try:
-            pid, view = request.process.pid, self._ours.view
-            caller = Caller(request.tid, pid, view, may_wait=may_wait)
+            caller = Caller(request.tid, request.process.pid, may_wait=may_wait)
         except OSError:
             folders = []
         for folder in folders:
@@ -306,24 +304,13 @@ def _leads_to(path: bytes, inode: Inode, tid: int) -> bool:
     opened = list[int]()
     try:
         opened.append(procfs.open_file(f"/proc/{tid}/cwd", os.O_PATH | os.O_DIRECTORY))
-        opened.append(_open_cached(os.fsdecode(path), opened[0]))
+        opened.append(open_used(os.fsdecode(path), opened[0]))
         return inode_of(opened[1]) == inode
     except OSError:
         return False
     finally:
         for fd in opened:
             os.close(fd)
-
-
-def _open_cached(path: str, folder: int) -> int:
-    """Look again if a rename or a mount, anywhere on the machine, disturbed the kernel's search of
-    its caches. The path was found a moment ago."""
-    for _ in range(_LOOKS - 1):
-        try:
-            return open_known(path, folder)
-        except BlockingIOError:
-            os.sched_yield()
-    return open_known(path, folder)
 
 
 def _noting(recordings: Recordings, stub: Process, expected: Expected) -> Callable[[int], str]:

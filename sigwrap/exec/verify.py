@@ -348,7 +348,7 @@ def difference(pid: int, judged: Executable) -> str:
         if not (judged.content_holds() and judged.digests_hold()):
             return "the file's content changed"
         environment = judged.environment
-        if judged.readable and environment and environment.matters and environment.differs(pid):
+        if judged.readable and environment and environment.differs(pid):
             return "its environment changed"
     except OSError as unreadable:
         return f"cannot read the loaded image: {unreadable.strerror}"

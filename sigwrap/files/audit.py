@@ -93,7 +93,6 @@ class Files:
         rules = FileRules(as_they_lie(policy.file_rules, session.engine.files), default)
         self._performer = mediation.performer
         self._mediator = FileMediator(rules)
-        self._view = mediation.execs.ours.view
 
     def begin(self, notification: Notification, process: Process, syscall: str) -> None:
         steps = self._mediator.mediate()
@@ -114,7 +113,7 @@ class Files:
         if call.changes_nothing:
             return Continue(Unrecorded.NO_RULE)
         try:
-            caller = Caller(request.tid, request.process.pid, self._view, may_wait=may_wait)
+            caller = Caller(request.tid, request.process.pid, may_wait=may_wait)
             places = [_place(caller, each, follows=call.follows) for each in call.names]
         except PermissionError:
             return Unseen(_UNREADABLE)

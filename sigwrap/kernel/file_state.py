@@ -84,7 +84,6 @@ class MountLine(NamedTuple):
     """A line of mountinfo."""
 
     number: int
-    parent: int  # the mount that it is mounted on
     device: bytes  # the file system's
     point: bytes  # the path that it is mounted at, escaped
     kind: bytes
@@ -203,7 +202,7 @@ def _mountinfo(pid: int | str) -> list[MountLine]:
 def read_mountinfo(text: bytes) -> list[MountLine]:
     lines = (line.split(b" ") for line in text.split(b"\n") if line)
     return [
-        MountLine(int(words[0]), int(words[1]), words[2], words[4], words[words.index(b"-", 6) + 1])
+        MountLine(int(words[0]), words[2], words[4], words[words.index(b"-", 6) + 1])
         for words in lines
     ]
 

@@ -56,6 +56,7 @@ _HOW = struct.Struct("<QQQ")
 _NOT_CACHED = frozenset({errno.EAGAIN, errno.EINVAL})  # EINVAL: this kernel lacks RESOLVE_CACHED
 _TO_BE_WALKED = _NOT_CACHED | {errno.ELOOP}
 
+_LOOKS = 10
 OTHER_MOUNT = "another file system is mounted on it"
 _MISSING = (errno.ENOENT, errno.ENOTDIR)
 _WE_MAY_SEARCH_ALL = os.geteuid() == 0
@@ -76,15 +77,20 @@ class WouldBlock(Exception):
     """
 
 
-class OurView(NamedTuple):
+class _OurView(NamedTuple):
     """The supervisor's own view of the file system."""
 
     root: Place
     mounts: LocalMounts
 
 
-def our_view() -> OurView:
-    return OurView(place_of(b"/"), LocalMounts())
+_views: list[_OurView] = []  # one, once it was read
+
+
+def our_view() -> _OurView:
+    if not _views:
+        _views.append(_OurView(place_of(b"/"), LocalMounts()))
+    return _views[0]
 
 
 def path_of(fd: int) -> str:
@@ -146,6 +152,36 @@ def open_known(path: str, folder_fd: int = AT_FDCWD) -> int:
     return _open(folder_fd, os.fsencode(path), resolve=_RESOLVE_CACHED)
 
 
+def open_used(path: str, folder_fd: int = AT_FDCWD) -> int:
+    """Do the same for a file in use, which the kernel has in its caches.
+
+    A rename or a mount anywhere on the machine can disturb a search of the caches.
+    """
+    for _ in range(_LOOKS - 1):
+        try:
+            return open_known(path, folder_fd)
+        except BlockingIOError:
+            os.sched_yield()
+    return open_known(path, folder_fd)
+
+
+def is_found_at(path: str, fd: int, *, may_wait: bool) -> bool:
+    """Return whether sigwrap finds an open file at its path, on the same mount.
+
+    It does not in another root or mount namespace, nor below another mount. Raises WouldBlock.
+    """
+    try:
+        found = _open(AT_FDCWD, os.fsencode(path)) if may_wait else open_used(path)
+    except BlockingIOError as not_cached:
+        raise WouldBlock(SERVED) from not_cached
+    except OSError:
+        return False
+    try:
+        return place_of(found) == place_of(fd)
+    finally:
+        os.close(found)
+
+
 def lies_at(path: str, inode: Inode) -> bool:
     """Return whether the kernel's caches have this inode at the path, without links."""
     resolve = _RESOLVE_NO_SYMLINKS | _RESOLVE_CACHED
@@ -195,7 +231,8 @@ class Caller:
         "tid",
     )
 
-    def __init__(self, tid: int, pid: int, ours: OurView, *, may_wait: bool = False) -> None:
+    def __init__(self, tid: int, pid: int, *, may_wait: bool = False) -> None:
+        ours = our_view()
         self.tid = tid
         self.pid = pid
         self._mounts = ours.mounts
@@ -231,6 +268,11 @@ class Caller:
             if not is_absolute:
                 os.close(folder)
         return self._walk(path, folder_fd)
+
+    def open_with_links(self, path: bytes) -> tuple[int, list[State]]:
+        """Walk the path; return also the states of the links on it."""
+        links: list[State] = []
+        return self._walk(path, AT_FDCWD, links=links), links
 
     def open_for_it(self, path: bytes, way: list[Passed]) -> int:
         """Open a path on which sigwrap acts for the caller, with the caller's rights to search.
@@ -356,11 +398,17 @@ class Caller:
             return self.open_descriptor(folder_fd)
         return procfs.open_file(b"/proc/%d/cwd" % self.tid, _PATH_FLAGS)
 
-    def _walk(self, path: bytes, folder_fd: int, way: list[Passed] | None = None) -> int:
+    def _walk(
+        self,
+        path: bytes,
+        folder_fd: int,
+        way: list[Passed] | None = None,
+        links: list[State] | None = None,
+    ) -> int:
         root = procfs.open_file(b"/proc/%d/root" % self.tid, _PATH_FLAGS)
         try:
             here = os.dup(root) if path.startswith(b"/") else self.open_folder(folder_fd)
-            return _Walk(self, root, here, way).to(path)
+            return _Walk(self, root, here, way, [] if links is None else links).to(path)
         finally:
             os.close(root)
 
@@ -369,8 +417,11 @@ SERVED = "its file system may be served by another program or machine"
 
 
 class _Walk:
-    def __init__(self, caller: Caller, root: int, here: int, way: list[Passed] | None) -> None:
+    def __init__(
+        self, caller: Caller, root: int, here: int, way: list[Passed] | None, links: list[State]
+    ) -> None:
         self._caller = caller
+        self._links = links
         self._root = root
         self._here = here
         self._way = way
@@ -392,7 +443,6 @@ class _Walk:
 
     def _follow(self, path: bytes) -> None:
         parts = _parts(path)
-        links = 0
         while parts:
             if len(parts) > _MAX_PARTS:
                 raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
@@ -408,12 +458,13 @@ class _Walk:
                     self._move(self._caller.open_part(self._here, b".."))
                 continue
             found = self._caller.open_part(self._here, part)
-            if not stat.S_ISLNK(self._state(found).mode):
+            state = self._state(found)
+            if not stat.S_ISLNK(state.mode):
                 self._move(found)
                 continue
-            links += 1
             os.close(found)
-            if links > _MAX_LINKS:
+            self._links.append(state)
+            if len(self._links) > _MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             parts += self._through_link(part)
 

@@ -17,7 +17,7 @@ from sigwrap.bare import suppress
 from sigwrap.errors import StoreError
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
-from sigwrap.kernel.paths import Caller, WouldBlock, open_on_one_mount, our_view
+from sigwrap.kernel.paths import Caller, WouldBlock, open_on_one_mount
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDWR | os.O_CLOEXEC
@@ -211,7 +211,7 @@ class Folder(HeldFolder):
         if self._absolute == self._pinned.path:
             return True
         try:
-            found = Caller(os.getpid(), os.getpid(), our_view()).open(os.fsencode(self._absolute))
+            found = Caller(os.getpid(), os.getpid()).open(os.fsencode(self._absolute))
         except (OSError, WouldBlock) as failure:
             return isinstance(failure, WouldBlock)
         try:

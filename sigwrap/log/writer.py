@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from sigwrap.bare import sqlite3
 from sigwrap.errors import StoreError
@@ -64,7 +64,6 @@ class SessionLog:
         """Raise OSError or sqlite3.Error if the database can't be made."""
         self.session_id = session_id
         self.seq = 0
-        self.key = key
         self._empty = hasher(key)
         self.head_bytes = genesis(session_id, key)
         self._database_name = session_id + DATABASE_SUFFIX
@@ -134,7 +133,10 @@ class SessionLog:
         return len(self._pending) >= INDEX_BATCH or self._pending_bytes >= INDEX_BATCH_BYTES
 
     def append(self, type_name: str, pid: int, payload: Payload, time_ns: int) -> int:
-        """Record the event and return its number.
+        return self.append_text(type_name, pid, encode_payload(type_name, payload), time_ns)
+
+    def append_text(self, type_name: str, pid: int, text: str, time_ns: int) -> int:
+        """Record the event with this encoded payload, and return its number.
 
         After a StoreError the event is not recorded, and the chain is as before.
         """
@@ -147,7 +149,6 @@ class SessionLog:
         if self._lost:
             raise StoreError(self._lost)
         seq = self.seq + 1
-        text = encode_payload(type_name, payload)
         canonical = canonical_row(seq, time_ns, type_name, pid, text)
         head = next_hash(self.head_bytes, canonical, self._empty)
         hash_hex = head.hex()
@@ -157,31 +158,6 @@ class SessionLog:
         pending.append((seq, time_ns, type_name, pid, text, hash_hex))
         self._pending_bytes += len(text)
         return seq
-
-    # Rows that the extension writes (exec/_repeated.c)
-
-    @property
-    def takes_rows(self) -> bool:
-        """Return whether the extension may write the next rows, each with one write(2)."""
-        return not (self._durable or self._lost or self.wants_indexing or self._journal.is_torn)
-
-    @property
-    def journal_fd(self) -> int:
-        return self._journal.fd
-
-    def rows_written(
-        self, rows: Sequence[PendingRow], head: bytes, size: int, written_ns: int
-    ) -> None:
-        """Take over rows of `size` bytes in the journal; the last one was written at this time."""
-        if rows:
-            self.seq, self.head_bytes = rows[-1][0], head
-            self._pending += rows
-            self._pending_bytes += sum(len(row[4]) for row in rows)
-            self._journal.was_appended(size, written_ns)
-
-    def row_failed(self) -> StoreError:
-        """Take back the part of a row that the extension may have written."""
-        return self._journal.failed()
 
     # Indexing
 
@@ -406,11 +382,6 @@ class Journal:
         self.is_torn = True
         self._cut()  # if that fails, the next append tries again
         return StoreError(f"can't write the event log {self.path}: {reason}", way_to_room(_NO_ROOM))
-
-    def was_appended(self, size: int, written_ns: int) -> None:
-        """Count whole lines that other code of this process wrote."""
-        self.size += size
-        self._written_ns = written_ns
 
     def objection(self, folder: Folder, name: str) -> str:
         """Return what another program did to the file, or an empty text."""

@@ -123,7 +123,7 @@ class SocketCalls:
         self._pool = session.pool
         self._loop = session.loop
         self._servers = Servers(session)
-        self._sockets = Sockets(self._rules, self._servers, mediation.execs.ours.view)
+        self._sockets = Sockets(self._rules, self._servers)
         self._bounded = Bounded()
         self._looks = 0  # looks that are due later
         self._other_rights = _OtherRights()

@@ -19,7 +19,7 @@ from sigwrap.errors import KernelError
 from sigwrap.kernel.descriptors import duplicate_socket, let_go
 from sigwrap.kernel.file_state import Born, born_at, born_sockets, kind_of
 from sigwrap.kernel.memory import Unreadable
-from sigwrap.kernel.paths import Caller, OurView, Passed, WouldBlock, lies_at, path_of
+from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, path_of
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import call
 from sigwrap.network.call import (
@@ -111,10 +111,9 @@ class SocketFacts(NamedTuple):
 class Sockets:
     """Finds the facts of socket calls, for a whole session."""
 
-    def __init__(self, rules: NetworkRules, servers: Servers, view: OurView) -> None:
+    def __init__(self, rules: NetworkRules, servers: Servers) -> None:
         self._servers = servers
         self._rules = rules
-        self._view = view
         self._kept = KeptSockets(rules.kept_sockets)
 
     def look(
@@ -150,7 +149,7 @@ class Sockets:
             looked = _of_held(found, held)
             if looked.is_about_a_file:
                 try:
-                    caller = Caller(notification.tid, process.pid, self._view, may_wait=may_wait)
+                    caller = Caller(notification.tid, process.pid, may_wait=may_wait)
                 except OSError as refusal:  # it was killed meanwhile
                     return looked._replace(aim=would_fail(refusal.errno or errno.EPERM))
                 return self._with_file(looked, caller)

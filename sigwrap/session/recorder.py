@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sigwrap.bare import TYPE_CHECKING, Counter
 from sigwrap.errors import StoreError
 from sigwrap.events import Counts, Payload
-from sigwrap.log.writer import PendingRow, SessionLog
+from sigwrap.log.codec import encode_payload
+from sigwrap.log.writer import SessionLog
 from sigwrap.session.effects import Logged
 from sigwrap.session.lineage import Process
 from sigwrap.session.run_end import LimitReached
@@ -76,11 +77,15 @@ class Recorder:
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:
         if self._session is not None and type_name in self._session.watchers.watched:
             self._session.watchers.on_event(type_name, payload)
+        return self.record_text(type_name, pid, encode_payload(type_name, payload), payload)
+
+    def record_text(self, type_name: str, pid: int, text: str, payload: Payload) -> bool:
+        """Record an event with this encoded payload, which no watcher sees."""
         if self.log.size >= self._next_mark and not self._has_room(type_name):
             self.unrecorded += 1
             return False
         try:
-            self.log.append(type_name, pid, payload, time.time_ns())
+            self.log.append_text(type_name, pid, text, time.time_ns())
         except StoreError as failure:
             self.unrecorded += 1
             self._fails(failure)
@@ -88,25 +93,6 @@ class Recorder:
         self.counts[type_name] += 1
         self.actions.add(type_name, payload)
         return True
-
-    # Rows that the extension writes
-
-    @property
-    def room(self) -> int:
-        """Return how many bytes the log may grow before the next check of its size."""
-        return self._next_mark - self.log.size
-
-    def rows_written(
-        self, rows: Sequence[PendingRow], head: bytes, size: int, written_ns: int
-    ) -> None:
-        self.log.rows_written(rows, head, size, written_ns)
-        for row in rows:
-            self.counts[row[2]] += 1
-            self.actions.add(row[2], {})
-
-    def row_failed(self) -> None:
-        self.unrecorded += 1
-        self._fails(self.log.row_failed())
 
     def look(self) -> float:
         """Write the session's files again if another program changed them.

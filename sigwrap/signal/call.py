@@ -48,18 +48,6 @@ _IOPRIO_CLASS_SHIFT, _IOPRIO_CLASS_MASK, _IOPRIO_CLASS_RT = 13, 7, 1
 _SHELLS = frozenset("sh bash rbash dash ash busybox zsh ksh mksh yash posh fish".split())
 
 
-class AnswerKnown(Exception):
-    """The arguments show the answer, whichever processes there are.
-
-    The supervisor returns a failure itself: the kernel would read the caller's memory again, and
-    another thread may have changed it.
-    """
-
-    def __init__(self, answer: Continue | Fail) -> None:
-        super().__init__(answer)
-        self.answer = answer
-
-
 def read_words(notification: Notification, syscall: str, *, may_wait: bool) -> bytes | None:
     """Return the memory that the call points to, None if it cannot be read.
 
@@ -86,30 +74,33 @@ def read_words(notification: Notification, syscall: str, *, may_wait: bool) -> b
         return None
 
 
-def read_call(notification: Notification, syscall: str, words: bytes | None) -> SignalCall:
-    """Decode a call. `words` is the memory that it points to, None if that cannot be read.
+def read_call(
+    notification: Notification, syscall: str, words: bytes | None
+) -> SignalCall | Continue | Fail:
+    """Decode a call, or return its answer if that is the same for all processes that exist.
 
-    Raises AnswerKnown.
+    `words` is the memory that it points to, None if that cannot be read. The supervisor returns a
+    failure itself: the kernel would read that memory again, and another thread may have changed it.
     """
     first, second, third = map(int32, notification[6:9])
     match syscall:
         case "kill" | "tkill" | "rt_sigqueueinfo":
             if syscall != "kill" and first <= 0:
-                raise AnswerKnown(REACHES_NONE)
+                return REACHES_NONE
             thread = first if syscall == "tkill" else 0
             info = _siginfo(notification, words, second)
             return SignalCall(syscall, CallKind.NUMBER, second, first, thread, info=info)
         case "tgkill" | "rt_tgsigqueueinfo":
             # The kernel requires that the thread belongs to this process, which is the target.
             if first <= 0 or second <= 0:
-                raise AnswerKnown(REACHES_NONE)
+                return REACHES_NONE
             info = _siginfo(notification, words, third)
             return SignalCall(syscall, CallKind.NUMBER, third, first, second, info=info)
         case "pidfd_send_signal":
             flags = notification.argument3 & 0xFFFFFFFF
             is_self = first in (PIDFD_SELF_THREAD, _PIDFD_SELF_PROCESS)
             if flags not in _PIDFD_FLAGS or (first < 0 and not is_self):
-                raise AnswerKnown(REACHES_NONE)  # EINVAL or EBADF for any descriptors
+                return REACHES_NONE  # EINVAL or EBADF for any descriptors
             kind = CallKind.ITSELF if is_self else CallKind.PIDFD
             info = _siginfo(notification, words)
             return SignalCall(syscall, kind, second, first, flags=flags, info=info)
@@ -123,7 +114,7 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             return _on_another(syscall, CallKind.CHANGE, signal.SIGSTOP, first, second)
         case "process_vm_readv" | "process_vm_writev":
             if not notification.argument2 or not notification.argument4:
-                raise AnswerKnown(REACHES_NONE)  # nothing is copied, and no process is looked up
+                return REACHES_NONE  # nothing is copied, and no process is looked up
             return _on_another(syscall, CallKind.TRACE, signal.SIGKILL, first)
         case "perf_event_open":
             if notification.argument4 & calls.PERF_FLAG_PID_CGROUP or second < 0:
@@ -133,18 +124,33 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             which = first - (syscall == "ioprio_set")  # ioprio_set counts from 1
             target = EVERY_PROCESS if which == calls.PRIO_USER else second
             if target < 0 and which != calls.PRIO_USER:
-                raise AnswerKnown(REACHES_NONE)
+                return REACHES_NONE
             if which == calls.PRIO_PGRP:
                 target = -target
             return SignalCall(syscall, CallKind.CHANGE, signal.SIGSTOP, target, value=third)
         case "setpgid":
             if first < 0 or second <= 0 or first == second:
-                raise AnswerKnown(REACHES_NONE)  # EINVAL, or a group that the process itself leads
+                return REACHES_NONE  # EINVAL, or a group that the process itself leads
             return SignalCall(syscall, CallKind.JOIN, signal.SIGTTIN, -second, thread=first)
         case "ioctl":
-            return _ioctl(syscall, first, notification.argument1 & 0xFFFFFFFF, words)
+            if words is None:
+                return would_fail(errno.EFAULT)
+            return _ioctl(
+                syscall,
+                first,
+                notification.argument1 & 0xFFFFFFFF,
+                memoryview(words).cast("i").tolist(),
+            )
         case "fcntl" | "fcntl64":
-            return _fcntl(syscall, first, notification.argument1 & 0xFFFFFFFF, third, words)
+            if words is None:
+                return would_fail(errno.EFAULT)
+            return _fcntl(
+                syscall,
+                first,
+                notification.argument1 & 0xFFFFFFFF,
+                third,
+                memoryview(words).cast("i").tolist(),
+            )
         case _:
             raise _unknown(syscall)
 
@@ -162,26 +168,26 @@ def _siginfo(
 
 def _on_another(
     syscall: str, kind: CallKind, number: int, target: int, value: int = 0
-) -> SignalCall:
+) -> SignalCall | Continue:
     if target <= 0:
-        raise AnswerKnown(REACHES_NONE)
+        return REACHES_NONE
     return SignalCall(syscall, kind, number, target, value=value)
 
 
-def _ioctl(syscall: str, descriptor: int, request: int, words: bytes | None) -> SignalCall:
+def _ioctl(syscall: str, descriptor: int, request: int, words: list[int]) -> SignalCall | Fail:
     match request:
         case calls.FIOSETOWN | calls.SIOCSPGRP:
-            (target,) = _ints(words)
+            (target,) = words
             if target == _LOWEST:
-                raise AnswerKnown(would_fail(errno.EINVAL))
+                return would_fail(errno.EINVAL)
             return _owner(syscall, CallKind.OWNER_IN_MEMORY, target, descriptor)
         case calls.FIOASYNC:
-            (on,) = _ints(words)
+            (on,) = words
             return _async(syscall, descriptor, calls.O_ASYNC if on else 0)
         case calls.TIOCSPGRP:
-            (group,) = _ints(words)
+            (group,) = words
             if group < 0:
-                raise AnswerKnown(would_fail(errno.EINVAL))
+                return would_fail(errno.EINVAL)
             kind, number = CallKind.FOREGROUND, signal.SIGTTIN
             return SignalCall(syscall, kind, number, -group, descriptor=descriptor)
         case calls.TIOCSCTTY:
@@ -192,19 +198,19 @@ def _ioctl(syscall: str, descriptor: int, request: int, words: bytes | None) -> 
 
 
 def _fcntl(
-    syscall: str, descriptor: int, command: int, value: int, words: bytes | None
-) -> SignalCall:
+    syscall: str, descriptor: int, command: int, value: int, words: list[int]
+) -> SignalCall | Continue | Fail:
     match command:
         case calls.F_SETOWN:
             if value in (0, _LOWEST):
-                raise AnswerKnown(REACHES_NONE)  # clears the owner, or EINVAL
+                return REACHES_NONE  # clears the owner, or EINVAL
             return _owner(syscall, CallKind.OWNER, value, descriptor)
         case calls.F_SETOWN_EX:
-            kind, owner = _ints(words)
+            kind, owner = words
             if kind not in (F_OWNER_TID, F_OWNER_PID, F_OWNER_PGRP):
-                raise AnswerKnown(would_fail(errno.EINVAL))
+                return would_fail(errno.EINVAL)
             if owner < 0:
-                raise AnswerKnown(would_fail(errno.ESRCH))
+                return would_fail(errno.ESRCH)
             target = -owner if kind == F_OWNER_PGRP else owner
             thread = owner if kind == F_OWNER_TID else 0
             return _owner(syscall, CallKind.OWNER_IN_MEMORY, target, descriptor, thread)
@@ -228,12 +234,6 @@ def _owner(
 ) -> SignalCall:
     """Decode as SIGKILL, the most severe signal that F_SETSIG could choose."""
     return SignalCall(syscall, kind, signal.SIGKILL, target, thread, descriptor)
-
-
-def _ints(words: bytes | None) -> list[int]:
-    if words is None:
-        raise AnswerKnown(would_fail(errno.EFAULT))
-    return memoryview(words).cast("i").tolist()
 
 
 def _unknown(syscall: str) -> InternalError:

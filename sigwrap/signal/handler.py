@@ -46,7 +46,6 @@ from sigwrap.signal.call import (
     PIDFD_SELF_THREAD,
     PIDFD_SIGNAL_PROCESS_GROUP,
     PIDFD_SIGNAL_THREAD,
-    AnswerKnown,
     is_still,
     may_change,
     probe,
@@ -183,10 +182,9 @@ class Targets:
 
         `words` is the memory that the call points to, None if that cannot be read.
         """
-        try:
-            call = read_call(notification, syscall, words)
-        except AnswerKnown as known:
-            return NO_CALL._replace(syscall=syscall), known.answer
+        call = read_call(notification, syscall, words)
+        if not isinstance(call, SignalCall):
+            return NO_CALL._replace(syscall=syscall), call
         if call.signal == 0:
             return call, self._probe(notification.tid, sender, call)
         if call.signal not in ALL:

@@ -22,7 +22,7 @@ from sigwrap.bare import NamedTuple
 from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import Known, PinnedPath
 from sigwrap.kernel.file_state import State, born_at, known_state_in, may_be_later_in
-from sigwrap.kernel.paths import Caller, WouldBlock, open_on_one_mount, our_view, path_of
+from sigwrap.kernel.paths import Caller, WouldBlock, open_on_one_mount, path_of
 from sigwrap.start import onefile
 from sigwrap.start.own_code import read_files
 
@@ -246,7 +246,7 @@ def _has_changed(fd: int, path: str) -> bool:
     try:
         state = known_state_in(fd, os.fsencode(os.path.basename(path)))
         if stat.S_ISLNK(state.mode) and not _is_later(state):
-            us = Caller(os.getpid(), os.getpid(), our_view())
+            us = Caller(os.getpid(), os.getpid())
             behind = us.open(os.fsencode(path))
             try:
                 state = us.known_state(behind)

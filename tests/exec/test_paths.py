@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.kernel.paths import Caller, WouldBlock, our_view
+from sigwrap.kernel.paths import Caller, WouldBlock, is_found_at
 
 ATTEMPTS = 100
 
@@ -49,7 +49,7 @@ def _opened(caller: Caller, path: bytes, folder_fd: int) -> int:
 
 
 def _found(pid: int, path: bytes | str, folder_fd: int = -100, *, walked: bool = False) -> str:
-    caller = Caller(pid, pid, our_view())
+    caller = Caller(pid, pid)
     if walked:
         caller.shares_our_root = False
     fd = _opened(caller, os.fsencode(path), folder_fd)
@@ -113,3 +113,20 @@ def test_no_descriptor_of_ours_is_left(other: int, tmp_path: Path) -> None:
             except OSError:
                 pass
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_an_open_file_is_found_at_its_path_or_not(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for path in ("/", "/proc", "/dev/null", "/sys", str(tmp_path), str(file)):
+        fd = os.open(path, os.O_PATH)
+        assert is_found_at(path, fd, may_wait=False)
+        assert is_found_at(path, fd, may_wait=True)
+        os.close(fd)
+    fd = os.open(file, os.O_PATH)
+    file.rename(tmp_path / "moved")
+    assert not is_found_at(str(file), fd, may_wait=True)
+    file.touch()
+    assert not is_found_at(str(file), fd, may_wait=True)
+    assert not is_found_at("", fd, may_wait=False)
+    os.close(fd)

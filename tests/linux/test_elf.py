@@ -11,7 +11,7 @@ import pytest
 
 from sigwrap.exec import content
 from sigwrap.kernel.file_state import State
-from sigwrap.kernel.paths import Caller, our_view
+from sigwrap.kernel.paths import Caller
 
 WIDE, NARROW = 2, 1
 AMD64, I386 = 62, 3
@@ -49,7 +49,7 @@ class Placed:
         return found.loader
 
     def state(self) -> State:
-        return Caller(os.getpid(), os.getpid(), our_view()).state_of(self.fd)
+        return Caller(os.getpid(), os.getpid()).state_of(self.fd)
 
 
 @pytest.fixture
@@ -87,9 +87,9 @@ def test_one_that_was_changed_since_is_noticed(placed: Placed) -> None:
     placed.path.write_bytes(_file(b"/x/bad\0"))
     found = placed.loader()
     assert found is not None
-    assert content.loader_holds(placed.fd, found)
+    assert content.beginning_now(placed.fd).loader == found
     placed.path.write_bytes(_file(b"/x/not\0"))
-    assert not content.loader_holds(placed.fd, found)
+    assert content.beginning_now(placed.fd).loader != found
 
 
 def test_what_is_mapped(placed: Placed) -> None:

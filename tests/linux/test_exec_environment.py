@@ -46,7 +46,7 @@ def test_it_is_read_once_and_only_when_asked() -> None:
     assert environment_of(list, {}).loads_code(["cat"], ("LD_AUDIT",))
 
 
-def test_one_that_has_to_stay_is_compared_entry_by_entry() -> None:
+def test_one_that_matters_is_compared_entry_by_entry() -> None:
     """As the kernel shows the entries of a call: one that is empty, or has no name, is one."""
     given = {"A": "b", "LANG": ""}
     entries = [b"A=b", b"LANG="]
@@ -55,22 +55,22 @@ def test_one_that_has_to_stay_is_compared_entry_by_entry() -> None:
         assert child.stdout and child.stdout.readline()
         for read, differs in ((entries, False), (entries[:1], True), ([*entries, b""], True)):
             judged = environment_of(list(read).copy, {})
-            judged.digest(stays=False)
+            judged.digest(matters=False)
             assert not judged.differs(child.pid)
-            judged.digest(stays=True)
+            judged.digest(matters=True)
             assert judged.differs(child.pid) is differs
         child.communicate(b"\n")
 
 
 def test_its_digest_tells_entries_apart() -> None:
     def digest(*entries: bytes) -> str:
-        return environment_of(lambda: entries, {}).digest(stays=False)
+        return environment_of(lambda: entries, {}).digest(matters=False)
 
     assert (
         len({digest(), digest(b""), digest(b"A=b"), digest(b"A", b"b"), digest(b"A=b", b"")}) == 5
     )
     assert digest(b"A=b") == digest(b"A=b")
-    assert environment_of(lambda: None, {}).digest(stays=True) == ""
+    assert environment_of(lambda: None, {}).digest(matters=True) == ""
 
 
 def test_an_environment_that_was_swapped_is_noticed() -> None:
@@ -78,7 +78,7 @@ def test_an_environment_that_was_swapped_is_noticed() -> None:
     assert not judged.differs(os.getpid())  # nobody asked, so nothing was promised
     assert not judged.loads_code(["python3"], ())
     line = [sys.executable, "-I", "-c", "print(flush=True); input()"]
-    for variables, differs in (({"PYTHONSTARTUP": "x"}, True), ({"A": "b"}, False)):
+    for variables, differs in (({"PYTHONSTARTUP": "x"}, True), ({"A": "b"}, True), ({}, False)):
         with subprocess.Popen(
             line, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as child:

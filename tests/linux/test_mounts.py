@@ -44,7 +44,7 @@ def test_a_disk_is_local_where_it_was_there_when_the_session_began(
 ) -> None:
     """Whatever lies on another file system can lie on what somebody serves."""
     ours = os.getpid()
-    disk = file_state.MountLine(2, 1, b"8:1", b"/", b"ext4")
+    disk = file_state.MountLine(2, b"8:1", b"/", b"ext4")
     for kind in (b"ext4", b"overlay"):
         monkeypatch.setattr(file_state, "_first_devices", frozenset())
         assert not file_state._is_local(disk._replace(kind=kind))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.exec import host
-from sigwrap.kernel.paths import Caller, our_view
+from sigwrap.kernel.paths import Caller
 from sigwrap.policy.judge.globs import Named
 from sigwrap.policy.judge.request import Program
 from sigwrap.policy.language.document import Source
@@ -41,7 +41,7 @@ def names(folder: Path) -> Names:
     """Under which a file is known as well, that a caller has at some path."""
     policy = parse_policy(Source("t.yaml", RULES), variables={}, find_base=lambda _b, _s: None)
     known = host.NamedFiles(Named(policy.command_rules), str(folder))
-    caller = Caller(os.getpid(), os.getpid(), our_view(), may_wait=True)
+    caller = Caller(os.getpid(), os.getpid(), may_wait=True)
 
     def names(file: Path, called: str) -> list[str]:
         fd = caller.open(bytes(file))

@@ -85,9 +85,10 @@ def test_a_search_of_the_caches_that_a_rename_disturbs_is_made_again(
     def open_known(path: str, folder: int) -> int:
         for error in disturbed:
             raise OSError(error, os.strerror(error))
-        return paths.open_known(path, folder)
+        return known(path, folder)
 
-    monkeypatch.setattr(replacements, "open_known", open_known)
+    known = paths.open_known
+    monkeypatch.setattr(paths, "open_known", open_known)
     inode = inode_of(os.path.realpath(b"/usr/bin/env"))
     assert replacements._leads_to(b"/usr/bin/env", inode, os.getpid())
     assert not replacements._leads_to(b"/usr/bin/env/none", inode, os.getpid())

@@ -113,7 +113,7 @@ MIB = 1 << 20
 def test_beyond_the_limit_the_tree_s_end_is_still_recorded(
     maximum: int, size: int, recorded: set[str]
 ) -> None:
-    log: Any = SimpleNamespace(size=size, append=lambda *_words: None)
+    log: Any = SimpleNamespace(size=size, append_text=lambda *_words: None)
     full = Recorder(log, lambda _text: None, maximum, ends_run=False)
     events = ("exec_allowed", "process_exited", "session_ended")
     assert {event for event in events if full.record(event, 1, {})} == recorded
@@ -127,16 +127,10 @@ def test_half_and_full_are_said_once_each_and_of_a_log_full_at_once_only_full() 
         ((2000, 2000), 0, True),
     ):
         said: list[str] = []
-        log: Any = SimpleNamespace(size=0, append=lambda *_words: None)
+        log: Any = SimpleNamespace(size=0, append_text=lambda *_words: None)
         recorder = Recorder(log, said.append, 1000)
         for log.size in sizes:
             recorder.record("process_exited", 1, {})
         assert [text.endswith("half of its limit of 1000 bytes") for text in said] == (
             [True] * half + [False] * is_full
         )
-
-
-def test_without_a_limit_there_is_room_for_the_extension_and_the_smallest_limit_is_one() -> None:
-    log: Any = SimpleNamespace(size=0)
-    assert Recorder(log, lambda _text: None).room > 1 << 62
-    assert Recorder(log, lambda _text: None, 1).room == 1
