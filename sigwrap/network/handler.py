@@ -429,9 +429,9 @@ class _OtherRights:
 
 def _take_rights(rights: Rights) -> None:
     """Give these rights to the thread that calls it, for good. Raises KernelError."""
-    uid, gid, groups, capabilities = rights
-    packed = struct.pack(f"={len(groups)}I", *groups)
-    syscall("setgroups", _SYS_SETGROUPS, len(groups), packed)
+    uid, gid, capabilities = rights.uid, rights.gid, rights.capabilities
+    packed = struct.pack(f"={len(rights.groups)}I", *rights.groups)
+    syscall("setgroups", _SYS_SETGROUPS, len(rights.groups), packed)
     syscall("setresgid", _SYS_SETRESGID, gid, gid, gid)
     # A user other than root can have capabilities too: ambient ones, or a file's.
     syscall("prctl", _SYS_PRCTL, _PR_SET_KEEPCAPS, 1, 0, 0, 0)

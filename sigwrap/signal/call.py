@@ -44,19 +44,8 @@ _POINT_TO_INT = (calls.FIOSETOWN, calls.SIOCSPGRP, calls.FIOASYNC, calls.TIOCSPG
 _SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE = 0, 3, 5
 _SCHED_RESET_ON_FORK = 0x40000000
 _IOPRIO_CLASS_SHIFT, _IOPRIO_CLASS_MASK, _IOPRIO_CLASS_RT = 13, 7, 1
+_CAP_KILL = 1 << 5
 _SHELLS = frozenset("sh bash rbash dash ash busybox zsh ksh mksh yash posh fish".split())
-
-
-class AnswerKnown(Exception):
-    """The arguments show the answer, whichever processes there are.
-
-    The supervisor returns a failure itself: the kernel would read the caller's memory again, and
-    another thread may have changed it.
-    """
-
-    def __init__(self, answer: Continue | Fail) -> None:
-        super().__init__(answer)
-        self.answer = answer
 
 
 def read_words(notification: Notification, syscall: str, *, may_wait: bool) -> bytes | None:
@@ -85,30 +74,33 @@ def read_words(notification: Notification, syscall: str, *, may_wait: bool) -> b
         return None
 
 
-def read_call(notification: Notification, syscall: str, words: bytes | None) -> SignalCall:
-    """Decode a call. `words` is the memory that it points to, None if that cannot be read.
+def read_call(
+    notification: Notification, syscall: str, words: bytes | None
+) -> SignalCall | Continue | Fail:
+    """Decode a call, or return its answer if that is the same for all processes that exist.
 
-    Raises AnswerKnown.
+    `words` is the memory that it points to, None if that cannot be read. The supervisor returns a
+    failure itself: the kernel would read that memory again, and another thread may have changed it.
     """
     first, second, third = map(int32, notification[6:9])
     match syscall:
         case "kill" | "tkill" | "rt_sigqueueinfo":
             if syscall != "kill" and first <= 0:
-                raise AnswerKnown(REACHES_NONE)
+                return REACHES_NONE
             thread = first if syscall == "tkill" else 0
             info = _siginfo(notification, words, second)
             return SignalCall(syscall, CallKind.NUMBER, second, first, thread, info=info)
         case "tgkill" | "rt_tgsigqueueinfo":
             # The kernel requires that the thread belongs to this process, which is the target.
             if first <= 0 or second <= 0:
-                raise AnswerKnown(REACHES_NONE)
+                return REACHES_NONE
             info = _siginfo(notification, words, third)
             return SignalCall(syscall, CallKind.NUMBER, third, first, second, info=info)
         case "pidfd_send_signal":
             flags = notification.argument3 & 0xFFFFFFFF
             is_self = first in (PIDFD_SELF_THREAD, _PIDFD_SELF_PROCESS)
             if flags not in _PIDFD_FLAGS or (first < 0 and not is_self):
-                raise AnswerKnown(REACHES_NONE)  # EINVAL or EBADF for any descriptors
+                return REACHES_NONE  # EINVAL or EBADF for any descriptors
             kind = CallKind.ITSELF if is_self else CallKind.PIDFD
             info = _siginfo(notification, words)
             return SignalCall(syscall, kind, second, first, flags=flags, info=info)
@@ -122,7 +114,7 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             return _on_another(syscall, CallKind.CHANGE, signal.SIGSTOP, first, second)
         case "process_vm_readv" | "process_vm_writev":
             if not notification.argument2 or not notification.argument4:
-                raise AnswerKnown(REACHES_NONE)  # nothing is copied, and no process is looked up
+                return REACHES_NONE  # nothing is copied, and no process is looked up
             return _on_another(syscall, CallKind.TRACE, signal.SIGKILL, first)
         case "perf_event_open":
             if notification.argument4 & calls.PERF_FLAG_PID_CGROUP or second < 0:
@@ -132,18 +124,21 @@ def read_call(notification: Notification, syscall: str, words: bytes | None) -> 
             which = first - (syscall == "ioprio_set")  # ioprio_set counts from 1
             target = EVERY_PROCESS if which == calls.PRIO_USER else second
             if target < 0 and which != calls.PRIO_USER:
-                raise AnswerKnown(REACHES_NONE)
+                return REACHES_NONE
             if which == calls.PRIO_PGRP:
                 target = -target
             return SignalCall(syscall, CallKind.CHANGE, signal.SIGSTOP, target, value=third)
         case "setpgid":
             if first < 0 or second <= 0 or first == second:
-                raise AnswerKnown(REACHES_NONE)  # EINVAL, or a group that the process itself leads
+                return REACHES_NONE  # EINVAL, or a group that the process itself leads
             return SignalCall(syscall, CallKind.JOIN, signal.SIGTTIN, -second, thread=first)
-        case "ioctl":
-            return _ioctl(syscall, first, notification.argument1 & 0xFFFFFFFF, words)
-        case "fcntl" | "fcntl64":
-            return _fcntl(syscall, first, notification.argument1 & 0xFFFFFFFF, third, words)
+        case "ioctl" | "fcntl" | "fcntl64":
+            if words is None:
+                return would_fail(errno.EFAULT)
+            request, ints = notification.argument1 & 0xFFFFFFFF, memoryview(words).cast("i")
+            if syscall == "ioctl":
+                return _ioctl(syscall, first, request, ints)
+            return _fcntl(syscall, first, request, third, ints)
         case _:
             raise _unknown(syscall)
 
@@ -161,26 +156,26 @@ def _siginfo(
 
 def _on_another(
     syscall: str, kind: CallKind, number: int, target: int, value: int = 0
-) -> SignalCall:
+) -> SignalCall | Continue:
     if target <= 0:
-        raise AnswerKnown(REACHES_NONE)
+        return REACHES_NONE
     return SignalCall(syscall, kind, number, target, value=value)
 
 
-def _ioctl(syscall: str, descriptor: int, request: int, words: bytes | None) -> SignalCall:
+def _ioctl(syscall: str, descriptor: int, request: int, words: memoryview) -> SignalCall | Fail:
     match request:
         case calls.FIOSETOWN | calls.SIOCSPGRP:
-            (target,) = _ints(words)
+            (target,) = words
             if target == _LOWEST:
-                raise AnswerKnown(would_fail(errno.EINVAL))
+                return would_fail(errno.EINVAL)
             return _owner(syscall, CallKind.OWNER_IN_MEMORY, target, descriptor)
         case calls.FIOASYNC:
-            (on,) = _ints(words)
+            (on,) = words
             return _async(syscall, descriptor, calls.O_ASYNC if on else 0)
         case calls.TIOCSPGRP:
-            (group,) = _ints(words)
+            (group,) = words
             if group < 0:
-                raise AnswerKnown(would_fail(errno.EINVAL))
+                return would_fail(errno.EINVAL)
             kind, number = CallKind.FOREGROUND, signal.SIGTTIN
             return SignalCall(syscall, kind, number, -group, descriptor=descriptor)
         case calls.TIOCSCTTY:
@@ -191,19 +186,19 @@ def _ioctl(syscall: str, descriptor: int, request: int, words: bytes | None) -> 
 
 
 def _fcntl(
-    syscall: str, descriptor: int, command: int, value: int, words: bytes | None
-) -> SignalCall:
+    syscall: str, descriptor: int, command: int, value: int, words: memoryview
+) -> SignalCall | Continue | Fail:
     match command:
         case calls.F_SETOWN:
             if value in (0, _LOWEST):
-                raise AnswerKnown(REACHES_NONE)  # clears the owner, or EINVAL
+                return REACHES_NONE  # clears the owner, or EINVAL
             return _owner(syscall, CallKind.OWNER, value, descriptor)
         case calls.F_SETOWN_EX:
-            kind, owner = _ints(words)
+            kind, owner = words
             if kind not in (F_OWNER_TID, F_OWNER_PID, F_OWNER_PGRP):
-                raise AnswerKnown(would_fail(errno.EINVAL))
+                return would_fail(errno.EINVAL)
             if owner < 0:
-                raise AnswerKnown(would_fail(errno.ESRCH))
+                return would_fail(errno.ESRCH)
             target = -owner if kind == F_OWNER_PGRP else owner
             thread = owner if kind == F_OWNER_TID else 0
             return _owner(syscall, CallKind.OWNER_IN_MEMORY, target, descriptor, thread)
@@ -229,12 +224,6 @@ def _owner(
     return SignalCall(syscall, kind, signal.SIGKILL, target, thread, descriptor)
 
 
-def _ints(words: bytes | None) -> list[int]:
-    if words is None:
-        raise AnswerKnown(would_fail(errno.EFAULT))
-    return memoryview(words).cast("i").tolist()
-
-
 def _unknown(syscall: str) -> InternalError:
     return InternalError(f"the filter handed over an unexpected use of {syscall}")
 
@@ -251,12 +240,12 @@ def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -
             raise ProcessLookupError(errno.ESRCH, "it has ended")
         if number in (signal.SIGKILL, signal.SIGSTOP) and _is_init_to(sender.pid, target.pid):
             return  # the kernel would protect a namespace's init from its own namespace
-        credentials = procfs.credentials(sender.pid)
+        rights = procfs.rights(sender.pid)
         signals.send(
             held,
             number,
             sender_pid=sender.pid,
-            sender_uid=0 if credentials is None else credentials.real_uid,
+            sender_uid=0 if rights is None else rights.real_uid,
             info=call.info if number == call.signal else b"",
         )
     finally:
@@ -318,10 +307,10 @@ def _check_kernel_would_let(sender_pid: int, target_pid: int, number: int) -> No
     """Raise if the kernel would refuse the caller. A supervisor that is root may do more."""
     if os.geteuid() != 0:
         return
-    sender, target = procfs.credentials(sender_pid), procfs.credentials(target_pid)
+    sender, target = procfs.rights(sender_pid), procfs.rights(target_pid)
     if sender is None or target is None:
         raise ProcessLookupError(errno.ESRCH, "it has ended")
-    if sender.can_kill_any:
+    if sender.capabilities & _CAP_KILL:
         # Capabilities count in one user namespace, and any process can make one where it is root.
         namespace = procfs.user_namespace(sender_pid)
         if namespace in map(procfs.user_namespace, (os.getpid(), target_pid)):

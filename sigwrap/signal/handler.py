@@ -46,7 +46,6 @@ from sigwrap.signal.call import (
     PIDFD_SELF_THREAD,
     PIDFD_SIGNAL_PROCESS_GROUP,
     PIDFD_SIGNAL_THREAD,
-    AnswerKnown,
     is_still,
     may_change,
     probe,
@@ -183,10 +182,9 @@ class Targets:
 
         `words` is the memory that the call points to, None if that cannot be read.
         """
-        try:
-            call = read_call(notification, syscall, words)
-        except AnswerKnown as known:
-            return NO_CALL._replace(syscall=syscall), known.answer
+        call = read_call(notification, syscall, words)
+        if not isinstance(call, SignalCall):
+            return NO_CALL._replace(syscall=syscall), call
         if call.signal == 0:
             return call, self._probe(notification.tid, sender, call)
         if call.signal not in ALL:
@@ -292,7 +290,7 @@ def _outside(sender: Process, pid: int, types: Types | None) -> SignalTarget | N
     if found is None:
         return None
     if types is None:
-        one, other = procfs.credentials(sender.pid), procfs.credentials(pid)
+        one, other = procfs.rights(sender.pid), procfs.rights(pid)
         types = types_outside(
             is_system=pid == 1 or found.is_kernel_thread,
             same_user=one is not None and other is not None and one.real_uid == other.real_uid,

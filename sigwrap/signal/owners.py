@@ -219,8 +219,8 @@ def _check_is_our_user(sender: Process) -> None:
     The kernel checks later signals by the rights of the user that set the owner. And O_NOATIME is
     for the file's own user.
     """
-    credentials = procfs.credentials(sender.pid)
-    if credentials is None or credentials.effective_uid != os.geteuid():
+    rights = procfs.rights(sender.pid)
+    if rights is None or rights.effective_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "not the same user")
 
 
