@@ -18,7 +18,7 @@ from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.files.judge import FileAim, FileFacts, FileMediator, Touched, Unseen
 from sigwrap.files.tree import as_they_lie
 from sigwrap.kernel.file_state import AT_EMPTY_PATH, known_state_in
-from sigwrap.kernel.memory import PATH_MAX, Memory, Unreadable
+from sigwrap.kernel.memory import PATH_MAX, Memory
 from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, WouldBlock, path_of
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.policy.judge.files import FileRules
@@ -105,20 +105,13 @@ class Files:
             return Unseen(_BY_A_QUEUE)
         try:
             call = _read_call(request.notification, request.syscall, may_wait=may_wait)
-        except Unreadable as unreadable:
-            if isinstance(unreadable.__cause__, PermissionError):
-                return Unseen(_UNREADABLE)
-            return would_fail(errno.EFAULT)
-        except OSError as refusal:
-            return would_fail(refusal.errno or errno.EPERM)
-        if call.changes_nothing:
-            return Continue(Unrecorded.NO_RULE)
-        try:
+            if call.changes_nothing:
+                return Continue(Unrecorded.NO_RULE)
             caller = Caller(request.tid, request.process.pid, self._view, may_wait=may_wait)
             places = [_place(caller, each, follows=call.follows) for each in call.names]
-        except PermissionError:
-            return Unseen(_UNREADABLE)
         except OSError as refusal:
+            if refusal.errno in (errno.EPERM, errno.EACCES):
+                return Unseen(_UNREADABLE)
             return would_fail(refusal.errno or errno.EBADF)
         if not places[0][0].startswith("/"):
             return Continue(Unrecorded.NO_RULE)  # a pipe or the like, by a link of /proc
@@ -136,7 +129,7 @@ class Files:
 
 
 def _read_call(notification: Notification, syscall: str, *, may_wait: bool) -> _FileCall:
-    """Copy a call. Raises Unreadable, WouldBlock, and OSError as the kernel fails the call."""
+    """Copy a call. Raises WouldBlock, and OSError as the kernel fails the call."""
     arguments: tuple[int, ...] = notification[6:]
     flags = resolve = 0
     with Memory(notification.tid, may_wait=may_wait) as memory:
