@@ -43,14 +43,7 @@ from sigwrap.kernel.file_state import (
     read_state,
 )
 from sigwrap.kernel.memory import PATH_MAX, Memory
-from sigwrap.kernel.paths import (
-    AT_FDCWD,
-    SERVED,
-    Caller,
-    WouldBlock,
-    open_known,
-    path_of,
-)
+from sigwrap.kernel.paths import AT_FDCWD, SERVED, Caller, WouldBlock, open_known, path_of
 from sigwrap.kernel.seccomp import Notification, int32
 from sigwrap.kernel.terminals import Line
 from sigwrap.policy.judge.files import FileRules

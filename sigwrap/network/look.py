@@ -21,14 +21,7 @@ from sigwrap.kernel.file_state import Born, born_at, born_sockets, kind_of
 from sigwrap.kernel.paths import Caller, OurView, Passed, WouldBlock, lies_at, path_of
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import call
-from sigwrap.network.call import (
-    SocketCall,
-    SocketKind,
-    concrete,
-    endpoint,
-    read_call,
-    unix_path,
-)
+from sigwrap.network.call import SocketCall, SocketKind, concrete, endpoint, read_call, unix_path
 from sigwrap.network.judge import OutOfRules, SocketAim
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.network import Direction, Endpoint, NetworkRules, Protocol

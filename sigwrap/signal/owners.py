@@ -20,12 +20,7 @@ from sigwrap.errors import KernelError
 from sigwrap.kernel import descriptors, procfs, signals
 from sigwrap.kernel.file_state import kind_of
 from sigwrap.kernel.libc import libc
-from sigwrap.session.effects import (
-    ChangeDescriptor,
-    SignalTarget,
-    Unrecorded,
-    would_fail,
-)
+from sigwrap.session.effects import ChangeDescriptor, SignalTarget, Unrecorded, would_fail
 from sigwrap.session.lineage import Process
 from sigwrap.signal.call import F_OWNER_PGRP, F_OWNER_PID, F_OWNER_TID, has_its_thread
 from sigwrap.signal.facts import (
