@@ -286,8 +286,8 @@ def _send(pidfd: int, number: int) -> bool:
 
 
 def _is_supervisor(pid: int) -> bool:
-    credentials = procfs.credentials(pid)
-    is_ours = credentials is not None and credentials.effective_uid == os.geteuid()
+    rights = procfs.rights(pid)
+    is_ours = rights is not None and rights.effective_uid == os.geteuid()
     return is_ours and signals.blocks(pid, KILL_SWITCH_SIGNAL)
 
 

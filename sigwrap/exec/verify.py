@@ -26,7 +26,6 @@ from sigwrap.exec.executable import Executable
 from sigwrap.exec.facts import ExecFacts
 from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.file_state import place_of
-from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.process import keep_from_core
 from sigwrap.kernel.ptrace import Gone, NotTraceable
 from sigwrap.kernel.restage import Redirection, Variables, add_to_new_image, objection_to_filters
@@ -320,7 +319,7 @@ def _interrupt(tid: int) -> None:
 def _set_environment(pid: int, variables: Variables, *, is_whole: bool) -> str:
     try:
         add_to_new_image(pid, variables, keeps_others=not is_whole)
-    except (OSError, KernelError, Unreadable) as failure:
+    except (OSError, KernelError) as failure:
         return f"its environment could not be set: {failure}"
     return ""
 

@@ -7,6 +7,7 @@ result would depend on how the request is split.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import struct
 import sys
@@ -29,8 +30,11 @@ _ANY_NUMBER = sys.maxsize
 _ADDRESS = (1 << 56) - 1 if IS_AARCH64 else (1 << 64) - 1
 
 
-class Unreadable(Exception):
-    """The pointer is invalid, or the memory cannot be read."""
+class Unreadable(OSError):
+    """The pointer is invalid (EFAULT), or the memory cannot be read."""
+
+    def __init__(self, error: int = errno.EFAULT) -> None:
+        super().__init__(error, os.strerror(error))
 
 
 # A program that serves a mapped file decides how long a read takes. No process in the session can
@@ -69,7 +73,7 @@ class Memory:
         try:
             self._fd = procfs.open_file(f"/proc/{tid}/mem")
         except OSError as refusal:
-            raise Unreadable from refusal
+            raise Unreadable(refusal.errno or errno.EFAULT) from refusal
         self._page, self._pages_left = -1, _ANY_NUMBER if may_wait else _PAGES_AT_ONCE
         self._chunk, self._chunk_at = b"", 0  # the last chunk, because most strings are adjacent
 

@@ -198,7 +198,6 @@ def all_pids() -> list[int]:
 _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
 _MOST_ANCESTORS = 4096  # more than there can be, unless pids are reused meanwhile
-_CAP_KILL = 1 << 5
 _CAP_SYS_ADMIN = 1 << 21
 
 
@@ -414,26 +413,13 @@ def children(path: str) -> list[int]:
         return []
 
 
-class Credentials(NamedTuple):
-    real_uid: int
-    effective_uid: int
-    saved_uid: int
-    can_kill_any: bool
-
-
-def credentials(pid: int) -> Credentials | None:
-    status = contents(f"/proc/{pid}/status")
-    if status is None:
-        return None
-    real, effective, saved, _filesystem = map(int, status_field(status, b"Uid").split())
-    capabilities = int(status_field(status, b"CapEff"), 16)
-    return Credentials(real, effective, saved, bool(capabilities & _CAP_KILL))
-
-
 class Rights(NamedTuple):
     """A thread's ids and capabilities, with the numbers of this user namespace."""
 
-    uid: int
+    real_uid: int
+    effective_uid: int
+    saved_uid: int
+    uid: int  # for files, as gid is
     gid: int
     groups: frozenset[int]  # supplementary
     capabilities: int  # valid in its own user namespace
@@ -444,8 +430,9 @@ def rights(tid: int | str) -> Rights | None:
     status = contents(f"/proc/{tid}/status")
     if status is None:
         return None
+    real, effective, saved, files = map(int, status_field(status, b"Uid").split())
     return Rights(
-        int(status_field(status, b"Uid").split()[3]),
+        *(real, effective, saved, files),
         int(status_field(status, b"Gid").split()[3]),
         frozenset(map(int, status_field(status, b"Groups").split())),
         int(status_field(status, b"CapEff"), 16),
@@ -454,15 +441,6 @@ def rights(tid: int | str) -> Rights | None:
 
 def user_namespace(pid: int | str) -> str:
     return linked(f"/proc/{pid}/ns/user") or f"none of {pid}"
-
-
-def is_dumpable(pid: int) -> bool:
-    """Return whether /proc shows another owner than root; useless for root's processes."""
-    found = credentials(pid)
-    try:
-        return found is not None and file_status(f"/proc/{pid}/fd").st_uid == found.effective_uid
-    except OSError:
-        return False
 
 
 def can_be_covered() -> bool:

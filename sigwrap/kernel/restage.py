@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from sigwrap.bare import Enum, re, signal
 from sigwrap.calls import EXECS, I386, number_of
 from sigwrap.kernel import procfs, ptrace
-from sigwrap.kernel.memory import Memory, Unreadable
+from sigwrap.kernel.memory import Memory
 from sigwrap.kernel.ptrace import LAYOUT, Registers
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.machine import NUMBERS
@@ -118,7 +118,7 @@ class Redirection:
         try:
             with Memory(self._tid, may_wait=True) as memory:  # only memory that sigwrap has mapped
                 return memory.block(self._address, len(self._written)) == self._written
-        except Unreadable:
+        except OSError:
             return False
 
     def _stopped(self, wait_status: int) -> bool:
@@ -286,7 +286,7 @@ def objection_to_filters(tid: int) -> str:
 
 
 def add_to_new_image(pid: int, variables: Variables, *, keeps_others: bool) -> None:
-    """Add them at the exec stop. Raises OSError, Unreadable or KernelError.
+    """Add them at the exec stop. Raises OSError or KernelError.
 
     `keeps_others`: the image also keeps the variables that its exec has passed.
     """

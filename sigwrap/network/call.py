@@ -181,7 +181,7 @@ class SocketCall(NamedTuple):
 def read_call(notification: Notification, syscall: str, *, may_wait: bool = False) -> SocketCall:
     """Copy a call from the caller's memory.
 
-    Raises Unreadable, WouldBlock, and the OSError with which the kernel would fail the call.
+    Raises WouldBlock, and the OSError with which the kernel would fail the call.
     """
     arguments: tuple[int, ...] = notification[6:]
     if syscall == "socketcall":

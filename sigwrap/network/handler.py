@@ -189,23 +189,22 @@ class SocketCalls:
                 _carry_out(request)
             return None
 
-        def over() -> None:
-            if held.looked.is_connecting_to_unix:
-                with suppress(OSError):
-                    self._servers.connects_no_more(held.looked)
-            held.is_used_no_more()
-
         def then(outcome: Outcome) -> None:
             self._resume(request, self._attempted(request, outcome))
 
         rights = None if held.looked.takes_no_rights else self._other_rights.of(request.tid)
         if rights is None and not held.may_wait():
             outcome = self._bounded.call(lambda: _result_of(work))
-            over()
+            held.is_used_no_more()
             return self._attempted(request, outcome)
         if rights is not None:
             work = _with_rights(rights, held.looked, work)
-        self._pool.run(lambda: run_bounded(work), then, over=over, keeps_thread=rights is None)
+        self._pool.run(
+            lambda: run_bounded(work),
+            then,
+            over=held.is_used_no_more,
+            keeps_thread=rights is None,
+        )
         return PAUSED
 
     def _resume(self, request: Request, reply: object) -> None:
@@ -429,9 +428,9 @@ class _OtherRights:
 
 def _take_rights(rights: Rights) -> None:
     """Give these rights to the thread that calls it, for good. Raises KernelError."""
-    uid, gid, groups, capabilities = rights
-    packed = struct.pack(f"={len(groups)}I", *groups)
-    syscall("setgroups", _SYS_SETGROUPS, len(groups), packed)
+    uid, gid, capabilities = rights.uid, rights.gid, rights.capabilities
+    packed = struct.pack(f"={len(rights.groups)}I", *rights.groups)
+    syscall("setgroups", _SYS_SETGROUPS, len(rights.groups), packed)
     syscall("setresgid", _SYS_SETRESGID, gid, gid, gid)
     # A user other than root can have capabilities too: ambient ones, or a file's.
     syscall("prctl", _SYS_PRCTL, _PR_SET_KEEPCAPS, 1, 0, 0, 0)

@@ -18,18 +18,10 @@ from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import KernelError
 from sigwrap.kernel.descriptors import duplicate_socket, let_go
 from sigwrap.kernel.file_state import Born, born_at, born_sockets, kind_of
-from sigwrap.kernel.memory import Unreadable
 from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, path_of
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import call
-from sigwrap.network.call import (
-    SocketCall,
-    SocketKind,
-    concrete,
-    endpoint,
-    read_call,
-    unix_path,
-)
+from sigwrap.network.call import SocketCall, SocketKind, concrete, endpoint, read_call, unix_path
 from sigwrap.network.judge import OutOfRules, SocketAim
 from sigwrap.policy.judge.globs import Glob, is_glob
 from sigwrap.policy.judge.network import Direction, Endpoint, NetworkRules, Protocol
@@ -122,12 +114,10 @@ class Sockets:
         """Find the facts of a call; `let_go` closes their descriptors. Raises WouldBlock."""
         try:
             found = read_call(notification, syscall, may_wait=may_wait)
-        except Unreadable as unreadable:
-            is_hidden = isinstance(unreadable.__cause__, PermissionError)
-            aim = _hidden(syscall) if is_hidden else would_fail(errno.EFAULT)
-            return SocketFacts(SocketCall(syscall), aim)
         except OSError as refusal:
-            return SocketFacts(SocketCall(syscall), would_fail(refusal.errno or errno.EPERM))
+            is_hidden = refusal.errno in (errno.EPERM, errno.EACCES)
+            aim = _hidden(syscall) if is_hidden else would_fail(refusal.errno or errno.EPERM)
+            return SocketFacts(SocketCall(syscall), aim)
         if found.syscall == "io_uring_setup":
             return SocketFacts(found, OutOfRules("io_uring"))
         if found.syscall == "socket":

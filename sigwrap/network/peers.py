@@ -132,10 +132,8 @@ class Servers:
     def __init__(self, session: Session) -> None:
         self._processes = session.processes
         self._sigwrap_pids = session.facts.sigwrap_pids
-        self._supervisor = os.getpid()
         self._uid = os.geteuid()
-        self._being_made: dict[int, int] = {}  # by the number of the caller's end -> its pid
-        self._made: dict[int, int] = {}
+        self._made: dict[int, int] = {}  # by the number of the caller's end -> its pid
         # By their files, or their names and types: each type has its own names.
         self._servers: dict[_File | tuple[str, int], Named] = {}
         self._listened_for: dict[int, None] = {}  # children that called listen(2) for them
@@ -166,14 +164,9 @@ class Servers:
     def connects(self, looked: SocketFacts, caller: Process) -> None:
         """Note a connection before it is made. The other end can be a socket of sigwrap, which may
         need that before the call returns."""
-        self._being_made[number_of(looked.held)] = caller.pid
-
-    def connects_no_more(self, looked: SocketFacts) -> None:
-        """Note that an attempt is over. Raises OSError if the kernel does not name the listener."""
         number = number_of(looked.held)
-        pid = self._being_made.pop(number, 0)
-        if pid and call.listener(looked.held)[0] == self._supervisor:
-            _keep(self._made, number, pid, _MOST_CONNECTIONS)
+        self._made.pop(number, 0)  # the newest is last
+        _keep(self._made, number, caller.pid, _MOST_CONNECTIONS)
 
     def outside(self, looked: SocketFacts, pid: int, uid: int) -> Outside | None:
         """Return the process outside the session that a new connection reaches, or None. `pid` and
@@ -197,8 +190,7 @@ class Servers:
         return self.has_name(_name_of(looked), looked.kind.type)
 
     def _caller_of(self, accepted: socket.socket) -> int:
-        number = peer.peer_of(number_of(accepted.fileno()))
-        return self._being_made.pop(number, 0) or self._made.pop(number, 0)
+        return self._made.pop(peer.peer_of(number_of(accepted.fileno())), 0)
 
 
 def _name_of(looked: SocketFacts) -> str:

@@ -17,9 +17,8 @@ from sigwrap.calls import Family
 from sigwrap.control.forks import Forks
 from sigwrap.exec.handler import Execs
 from sigwrap.exec.repeated import RepeatedExecs, may_repeat
-from sigwrap.files.audit import Files
+from sigwrap.files.handler import Files, RefusedFiles
 from sigwrap.files.judge import Refusals
-from sigwrap.files.refused import RefusedFiles
 from sigwrap.kernel import signals, terminals
 from sigwrap.kernel.seccomp import Listener, ListenerBroken, Notification
 from sigwrap.record.recordings import Recordings

@@ -45,6 +45,7 @@ _SI_TKILL = -6
 _SCHED_OTHER, _SCHED_BATCH, _SCHED_IDLE = 0, 3, 5
 _SCHED_RESET_ON_FORK = 0x40000000
 _IOPRIO_CLASS_SHIFT, _IOPRIO_CLASS_MASK, _IOPRIO_CLASS_RT = 13, 7, 1
+_CAP_KILL = 1 << 5
 _SHELLS = frozenset("sh bash rbash dash ash busybox zsh ksh mksh yash posh fish".split())
 
 
@@ -132,25 +133,13 @@ def read_call(
             if first < 0 or second <= 0 or first == second:
                 return REACHES_NONE  # EINVAL, or a group that the process itself leads
             return SignalCall(syscall, CallKind.JOIN, signal.SIGTTIN, -second, thread=first)
-        case "ioctl":
+        case "ioctl" | "fcntl" | "fcntl64":
             if words is None:
                 return would_fail(errno.EFAULT)
-            return _ioctl(
-                syscall,
-                first,
-                notification.argument1 & 0xFFFFFFFF,
-                memoryview(words).cast("i").tolist(),
-            )
-        case "fcntl" | "fcntl64":
-            if words is None:
-                return would_fail(errno.EFAULT)
-            return _fcntl(
-                syscall,
-                first,
-                notification.argument1 & 0xFFFFFFFF,
-                third,
-                memoryview(words).cast("i").tolist(),
-            )
+            request, ints = notification.argument1 & 0xFFFFFFFF, memoryview(words).cast("i")
+            if syscall == "ioctl":
+                return _ioctl(syscall, first, request, ints)
+            return _fcntl(syscall, first, request, third, ints)
         case _:
             raise _unknown(syscall)
 
@@ -174,7 +163,7 @@ def _on_another(
     return SignalCall(syscall, kind, number, target, value=value)
 
 
-def _ioctl(syscall: str, descriptor: int, request: int, words: list[int]) -> SignalCall | Fail:
+def _ioctl(syscall: str, descriptor: int, request: int, words: memoryview) -> SignalCall | Fail:
     match request:
         case calls.FIOSETOWN | calls.SIOCSPGRP:
             (target,) = words
@@ -198,7 +187,7 @@ def _ioctl(syscall: str, descriptor: int, request: int, words: list[int]) -> Sig
 
 
 def _fcntl(
-    syscall: str, descriptor: int, command: int, value: int, words: list[int]
+    syscall: str, descriptor: int, command: int, value: int, words: memoryview
 ) -> SignalCall | Continue | Fail:
     match command:
         case calls.F_SETOWN:
@@ -252,12 +241,12 @@ def send(sender: Process, call: SignalCall, target: SignalTarget, number: int) -
             raise ProcessLookupError(errno.ESRCH, "it has ended")
         if number in (signal.SIGKILL, signal.SIGSTOP) and _is_init_to(sender.pid, target.pid):
             return  # the kernel would protect a namespace's init from its own namespace
-        credentials = procfs.credentials(sender.pid)
+        rights = procfs.rights(sender.pid)
         signals.send(
             held,
             number,
             sender_pid=sender.pid,
-            sender_uid=0 if credentials is None else credentials.real_uid,
+            sender_uid=0 if rights is None else rights.real_uid,
             info=call.info if number == call.signal else b"",
         )
     finally:
@@ -328,10 +317,10 @@ def _check_kernel_would_let(sender_pid: int, target_pid: int, number: int) -> No
     """Raise if the kernel would refuse the caller. A supervisor that is root may do more."""
     if os.geteuid() != 0:
         return
-    sender, target = procfs.credentials(sender_pid), procfs.credentials(target_pid)
+    sender, target = procfs.rights(sender_pid), procfs.rights(target_pid)
     if sender is None or target is None:
         raise ProcessLookupError(errno.ESRCH, "it has ended")
-    if sender.can_kill_any:
+    if sender.capabilities & _CAP_KILL:
         # Capabilities count in one user namespace, and any process can make one where it is root.
         namespace = procfs.user_namespace(sender_pid)
         if namespace in map(procfs.user_namespace, (os.getpid(), target_pid)):

@@ -19,7 +19,7 @@ from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import KernelError
 from sigwrap.front.interrupts import JOB_STOPS
 from sigwrap.kernel import process as linux_process
-from sigwrap.kernel import procfs, signals
+from sigwrap.kernel import procfs, signals, terminals
 from sigwrap.kernel.descriptors import duplicate, let_go
 from sigwrap.kernel.file_state import kind_of
 from sigwrap.kernel.peer import FORK_SERVER_NAME
@@ -289,7 +289,7 @@ def _outside(sender: Process, pid: int, types: Types | None) -> SignalTarget | N
     if found is None:
         return None
     if types is None:
-        one, other = procfs.credentials(sender.pid), procfs.credentials(pid)
+        one, other = procfs.rights(sender.pid), procfs.rights(pid)
         types = types_outside(
             is_system=pid == 1 or found.is_kernel_thread,
             same_user=one is not None and other is not None and one.real_uid == other.real_uid,
@@ -432,10 +432,7 @@ class Signals:
         sender, call, target = request.process, request.holdings.call, effect.target
         try:
             if call.kind is CallKind.FOREGROUND:
-                try:
-                    os.tcsetpgrp(call.held, -call.target)
-                finally:
-                    request.holdings.close()
+                os.tcsetpgrp(terminals.controlling, -call.target)
                 return 0
             if call.held < 0:
                 target = target and self._with_thread(request, target)

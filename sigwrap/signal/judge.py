@@ -30,7 +30,6 @@ from sigwrap.session.effects import (
     ContinueToChildren,
     Escalation,
     Fail,
-    Judgement,
     LetGo,
     Look,
     LookAgain,
@@ -76,7 +75,6 @@ _EVENT_TYPES = {
     Action.DENY: "signal_blocked",
 }
 _SETS_OWNER = (CallKind.OWNER, CallKind.OWNER_IN_MEMORY, CallKind.ASYNC, CallKind.SIGNAL_OF_OWNER)
-_ALL_OR_NONE = (*_SETS_OWNER, CallKind.CHANGE)
 # The caller may do these to itself without a judgement.
 _FREE_ON_ITSELF = (CallKind.TRACE, CallKind.CHANGE, CallKind.ASYNC, CallKind.SIGNAL_OF_OWNER)
 _IN_REGISTERS = (CallKind.NUMBER, CallKind.ITSELF, CallKind.OWNER, CallKind.TRACE, CallKind.CHANGE)
@@ -147,6 +145,8 @@ def judge(engine: Engine, facts: SignalFacts, target: SignalTarget) -> Judged:
 
     if facts.kind is CallKind.NUMBER and target.pid in facts.stub_may_signal:
         decision = STUB_PASSES_ON
+    elif _stops_its_job(facts) and (target.is_inside or facts.signal == signal.SIGTSTP):
+        decision = STOPS_ITS_JOB  # members outside get SIGTSTP, as from the key
     elif TargetType.PARENT in target.types:
         decision = PROTECTS_SIGWRAP
     elif facts.kind is CallKind.TRACE and not target.is_inside:
@@ -155,6 +155,9 @@ def judge(engine: Engine, facts: SignalFacts, target: SignalTarget) -> Judged:
         decision = engine.decide_signal(
             SignalRequest(facts.signal, target.types, target.comm, target.pid, is_handled)
         )
+        is_above = facts.changes_its_shell and TargetType.ANCESTORS in target.types
+        if is_above and decision.action not in LENIENT:
+            decision = CHANGES_ITS_SHELL
     return Judged(facts, target, decision, handled)
 
 
@@ -257,66 +260,77 @@ class SignalMediator:
         while (tracee := _tracee(facts)) and (yield LetGo(tracee)):
             facts = yield Look()
         match facts.aim:
+            case SignalTarget(types=types) if (
+                facts.kind in _FREE_ON_ITSELF and TargetType.SELF in types
+            ):
+                inside = Unrecorded.STAYS_INSIDE
+                is_set = facts.kind in _SETS_OWNER
+                yield from _free(
+                    ChangeDescriptor(facts.aim, inside) if is_set else Continue(inside)
+                )
             case SignalTarget():
-                yield from self._one(facts, self._judge(facts, facts.aim))
-            case TargetGroup(members=members, is_own_job=True):
-                yield from self._stop_own_job(facts, members)
-            case TargetGroup(members=members):
-                yield from self._group(facts, [judge(self._engine, facts, it) for it in members])
+                yield from self._reach(facts, [judge(self._engine, facts, facts.aim)])
+            case TargetGroup(members=members, is_own_job=is_own_job):
+                # Sigwrap's own processes stop by themselves.
+                found = [judge(self._engine, facts, each) for each in members]
+                yield from self._reach(
+                    facts, [x for x in found if not (is_own_job and _is_sigwraps(x))]
+                )
             case RefusedCall():
                 yield from self._refuse(facts, facts.aim)
             case _:
                 yield from _free(facts.aim)
 
-    # One target
+    def _reach(self, facts: SignalFacts, found: list[Judged]) -> Steps:
+        """Record what is decided on each target, then let the kernel go on, or do it in its place.
 
-    def _judge(self, facts: SignalFacts, target: SignalTarget) -> Judged:
-        found = judge(self._engine, facts, target)
-        is_above = facts.changes_its_shell and TargetType.ANCESTORS in target.types
-        if is_above and not found.goes_on():
-            return found._replace(decision=CHANGES_ITS_SHELL)
-        return found
-
-    def _one(self, facts: SignalFacts, found: Judged) -> Steps:
-        action, kind = found.decision.action, facts.kind
-        if kind in _FREE_ON_ITSELF and TargetType.SELF in found.target.types:
-            inside = Unrecorded.STAYS_INSIDE
-            is_set = kind in _SETS_OWNER
-            yield from _free(ChangeDescriptor(found.target, inside) if is_set else Continue(inside))
-            return
-        if action is Action.APPROVE:
-            answer: Answer = yield self._asks([found])
-            if not answer.granted:
-                yield from self._deny(facts, found, refusal(answer))
+        A call that sends no signal goes on for all targets or for none.
+        """
+        sends, granted, why = facts.kind in SENDS, False, ""
+        asking = [each for each in found if each.decision.action is Action.APPROVE]
+        if asking:
+            answer: Answer = yield self._asks(asking)
+            granted = answer.granted
+            why = "" if granted else refusal(answer)
+            if granted and not sends:
+                for each in asking:
+                    if not (yield LookAgain(each.target)):
+                        yield would_fail(errno.ESRCH)
+                        return
+        refused = [each for each in found if each.is_refused(granted=granted)]
+        if sends and not all(map(_is_sigwraps, found)):
+            refused = [each for each in refused if not _is_sigwraps(each)]
+        all_go_on = all(each.goes_on(granted=granted) for each in found)
+        if not (sends or all_go_on):
+            found = [each if each.is_refused(granted=granted) else each.denied() for each in found]
+            refused = refused or found
+        in_group = isinstance(facts.aim, TargetGroup)
+        for each in found:
+            is_logged = each.decision.log or each.decision.action is Action.DENY
+            if is_logged and not (yield each.event(approved=granted, in_group=in_group)):
+                yield Fail(errno.EPERM)
                 return
-            if kind not in SENDS and not (yield LookAgain(found.target)):
-                yield would_fail(errno.ESRCH)
-                return
-        elif action is Action.DENY or (action is Action.REDIRECT and kind not in SENDS):
-            yield from self._deny(facts, found.denied())
-            return
-        elif action is Action.ABSORB and facts.syscall == "perf_event_open":
-            yield from self._deny(facts, found.denied())  # 0 would be a descriptor
-            return
-        if found.decision.log and not (yield found.event(approved=True)):
+        if refused:
+            yield from self._tell(facts, [_denial(each, why) for each in refused])
+        # After a wait, the kernel might signal another process with this number.
+        is_current = not (sends and asking)
+        if not (sends or all_go_on):
             yield Fail(errno.EPERM)
-        elif action is Action.ABSORB:
-            yield Succeed(unlogged(found))
-        elif (action in LENIENT or kind not in SENDS) and self._kernel_can_have_it(found):
-            yield _continue(facts, found)
-        elif kind in _SETS_OWNER:
-            yield from _carried_out(ChangeDescriptor(found.target, unlogged(found)))
-        else:  # after a wait, the kernel might signal another process with this number
-            yield from _carried_out(Send(found.target, found.number(), unlogged(found)))
+        elif (
+            all_go_on
+            and is_current
+            and not _stops_its_job(facts)
+            and all(map(self._kernel_can_have_it, found))
+        ):
+            yield _continue(facts, *found)
+        elif sends:
+            yield from _send_to_each(found, granted=granted)
+        else:
+            yield from _carried_out(ChangeDescriptor(found[0].target, unlogged(*found)))
 
     def _kernel_can_have_it(self, found: Judged) -> bool:
         kind, is_inside = found.facts.kind, TargetType.SESSION in found.target.types
         return kind in _IN_REGISTERS and (is_inside or not self._domain or kind not in _KEPT_INSIDE)
-
-    def _deny(self, facts: SignalFacts, found: Judged, why: str = "") -> Steps:
-        if (yield found.event()):
-            yield from self._tell(facts, [_denial(found, why)])
-        yield Fail(errno.EPERM)
 
     def _refuse(self, facts: SignalFacts, refused: RefusedCall) -> Steps:
         decision = refused.decision
@@ -338,89 +352,23 @@ class SignalMediator:
         request = request_for(asking)
         return Ask(request, waiting(request.what, request.rule, self._engine.policy.name))
 
-    # A group
-
-    def _stop_own_job(self, facts: SignalFacts, members: tuple[SignalTarget, ...]) -> Steps:
-        """Stop the whole job, as an editor does at its Ctrl+Z.
-
-        A part of it would keep the terminal, and the shell could not continue the rest. Sigwrap's
-        own processes stop by themselves. Members outside get SIGTSTP, as from the key, or are
-        judged.
-        """
-        found = list[Judged]()
-        for target in members:
-            if TargetType.PARENT in target.types:
-                continue
-            if target.is_inside or facts.signal == signal.SIGTSTP:
-                found.append(Judged(facts, target, STOPS_ITS_JOB))
-            else:
-                found.append(judge(self._engine, facts, target))
-        yield from self._deliver(facts, found, granted=False)
-
-    def _group(self, facts: SignalFacts, found: list[Judged]) -> Steps:
-        asking = [each for each in found if each.decision.action is Action.APPROVE]
-        if asking:
-            answer: Answer = yield self._asks(asking)
-            why = "" if answer.granted else refusal(answer)
-            yield from self._deliver(facts, found, granted=answer.granted, why=why)
-        elif facts.kind in (CallKind.NUMBER, CallKind.ITSELF, CallKind.CHANGE) and all(
-            each.goes_on() and self._kernel_can_have_it(each) for each in found
-        ):
-            is_recorded = yield from _record_members(found, granted=False)
-            yield _continue(facts, *found) if is_recorded else Fail(errno.EPERM)
-        else:
-            yield from self._deliver(facts, found, granted=False)
-
-    def _deliver(
-        self, facts: SignalFacts, found: list[Judged], *, granted: bool, why: str = ""
-    ) -> Steps:
-        """Signal the members that may be signalled, the sender last: it may not survive.
-
-        `why` says why an approval was denied.
-        """
-        is_one = facts.kind in _ALL_OR_NONE
-        all_go_on = all(each.goes_on(granted=granted) for each in found)
-        refused = [each for each in found if each.is_refused(granted=granted)]
-        if not is_one and not all(map(_is_sigwraps, found)):
-            refused = [each for each in refused if not _is_sigwraps(each)]
-        if is_one and not all_go_on:
-            found = [each.denied() for each in found]
-        if not (yield from _record_members(found, granted=granted)):
-            yield Fail(errno.EPERM)
-            return
-        yield from self._tell(facts, [_denial(each, why) for each in refused])
-        if not is_one:
-            yield from _send_to_each(found, granted=granted)
-        elif not all_go_on:
-            yield Fail(errno.EPERM, unlogged(*found))
-        elif facts.kind is CallKind.CHANGE:
-            yield Continue(unlogged(*found))
-        else:
-            yield from _carried_out(ChangeDescriptor(found[0].target, unlogged(*found)))
-
-
-def _record_members(found: list[Judged], *, granted: bool) -> Judgement:
-    """Record the events of a group. Returns whether all were written."""
-    for each in found:
-        if each.decision.log and not (yield each.event(approved=granted, in_group=True)):
-            return False
-    return True
-
 
 def _send_to_each(found: list[Judged], *, granted: bool) -> Steps:
-    reached = 0
-    found.sort(key=lambda each: TargetType.SELF in each.target.types)
-    for each in found:
-        action = each.decision.action
-        if action is Action.ABSORB:
+    """Signal the targets that may be signalled, the sender last: it may not survive."""
+    reached = failed = 0
+    for each in sorted(found, key=lambda each: TargetType.SELF in each.target.types):
+        if each.is_refused(granted=granted):
+            failed = errno.EPERM
+        elif each.decision.action is Action.ABSORB:
             reached += 1
-        elif action is not Action.DENY and (granted or action is not Action.APPROVE):
+        else:
             error: int = yield Send(each.target, each.number(), unlogged(each))
             reached += not error
+            failed = failed or error
     if reached:
         yield Succeed(unlogged(*found))
     else:
-        yield Fail(errno.EPERM, unlogged(*found))
+        yield Fail(failed or errno.EPERM, unlogged(*found))
 
 
 def _continue(facts: SignalFacts, *found: Judged) -> Continue | ContinueToChildren:
@@ -454,6 +402,14 @@ def _tracee(facts: SignalFacts) -> int:
     """Return the pid of the process that the call would trace, or 0."""
     aim = facts.aim
     return aim.pid if facts.kind is CallKind.TRACE and isinstance(aim, SignalTarget) else 0
+
+
+def _stops_its_job(facts: SignalFacts) -> bool:
+    """Return whether the sender stops its whole foreground job, as an editor does at its Ctrl+Z.
+
+    A part of the job would keep the terminal, and the shell could not continue the rest.
+    """
+    return isinstance(facts.aim, TargetGroup) and facts.aim.is_own_job
 
 
 def _is_sigwraps(found: Judged) -> bool:

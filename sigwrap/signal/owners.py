@@ -20,12 +20,7 @@ from sigwrap.errors import KernelError
 from sigwrap.kernel import descriptors, procfs, signals
 from sigwrap.kernel.file_state import kind_of
 from sigwrap.kernel.libc import libc
-from sigwrap.session.effects import (
-    ChangeDescriptor,
-    SignalTarget,
-    Unrecorded,
-    would_fail,
-)
+from sigwrap.session.effects import ChangeDescriptor, SignalTarget, Unrecorded, would_fail
 from sigwrap.session.lineage import Process
 from sigwrap.signal.call import F_OWNER_PGRP, F_OWNER_PID, F_OWNER_TID, has_its_thread
 from sigwrap.signal.facts import (
@@ -46,7 +41,7 @@ _F_GETOWN_EX = 16
 _CLONE_FILES = 0x400
 _TIOCGDEV = 0x80045432
 _TIOCGPTN = 0x80045430
-_DEV_TTY = os.makedev(5, 0)
+_ALIASES = (os.makedev(5, 0), os.makedev(5, 1))  # /dev/tty, /dev/console
 
 
 def aim_of(
@@ -55,9 +50,11 @@ def aim_of(
     """Return the target of a call on a descriptor, and the call with a copy of the descriptor."""
     if call.kind is CallKind.FOREGROUND:
         return _gets_terminal(targets, tid, sender, call)
-    call, failed = _hold(tid, call)
-    if failed is not None:
-        return call, failed
+    try:
+        call = call._replace(held=descriptors.duplicate(tid, call.descriptor))
+    except (KernelError, OSError) as refusal:
+        is_bad = refusal.errno == errno.EBADF
+        return call, would_fail(errno.EBADF) if is_bad else UNRESOLVED_TARGET
     try:
         if call.kind is CallKind.TERMINAL:
             return call, _takes_terminal(targets, call.held)
@@ -67,19 +64,11 @@ def aim_of(
         raise
 
 
-def _hold(tid: int, call: SignalCall) -> tuple[SignalCall, SignalAim | None]:
-    try:
-        return call._replace(held=descriptors.duplicate(tid, call.descriptor)), None
-    except (KernelError, OSError) as refusal:
-        is_bad = refusal.errno == errno.EBADF
-        return call, would_fail(errno.EBADF) if is_bad else UNRESOLVED_TARGET
-
-
 def _gets_terminal(
     targets: Targets, tid: int, sender: Process, call: SignalCall
 ) -> tuple[SignalCall, SignalAim]:
     """Return the target of TIOCSPGRP. Another thread can change the group's number in memory, so
-    the supervisor gives the terminal to the judged one."""
+    the supervisor gives the terminal, which is its own as well, to the judged one."""
     found = procfs.stat(sender.pid)
     if found is None or found.session != targets.own_session:
         return call, OWN  # the kernel requires a group of the caller's own terminal session
@@ -90,14 +79,10 @@ def _gets_terminal(
     )
     if aim is not OWN or not is_in_front:
         return call, aim  # the kernel stops a background job that wants the terminal
+    if not _is_our_terminal(tid, call.descriptor):
+        return call, would_fail(errno.ENOTTY)
     group = targets.our_group(sender, -call.target) or 0
-    call, failed = _hold(tid, call._replace(target=-group))
-    if failed is UNRESOLVED_TARGET:  # the kernel may refuse copies of descriptors
-        try:
-            call, failed = call._replace(held=_open_terminal(tid, call.descriptor)), None
-        except OSError:
-            pass
-    return call, failed or ChangeDescriptor(None, Unrecorded.STAYS_INSIDE)
+    return call._replace(target=-group), ChangeDescriptor(None, Unrecorded.STAYS_INSIDE)
 
 
 def _takes_terminal(targets: Targets, held: int) -> SignalAim:
@@ -131,17 +116,18 @@ def _signals_owner(
     return call, owner or ChangeDescriptor(None, Unrecorded.STAYS_INSIDE)
 
 
-def _open_terminal(tid: int, fd: int) -> int:
-    """Open the terminal that controls both `tid` and sigwrap, if descriptor `fd` of `tid` is it.
-
-    Raises OSError for any other descriptor.
-    """
+def _is_our_terminal(tid: int, fd: int) -> bool:
+    """Return whether descriptor `fd` of `tid` is the terminal that controls both it and sigwrap."""
     ours = procfs.controlling_terminal(os.getpid())
-    kind, major, minor = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
-    is_ours = ours is not None and ours == procfs.controlling_terminal(tid)
-    if kind != stat.S_IFCHR or not is_ours or os.makedev(major, minor) not in (_DEV_TTY, ours):
-        raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
-    return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        kind, major, minor = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
+    except OSError:
+        return False
+    return (
+        kind == stat.S_IFCHR
+        and os.makedev(major, minor) in (ours, *_ALIASES)
+        and ours == procfs.controlling_terminal(tid)
+    )
 
 
 def _terminal_number(fd: int) -> int:
@@ -219,8 +205,8 @@ def _check_is_our_user(sender: Process) -> None:
     The kernel checks later signals by the rights of the user that set the owner. And O_NOATIME is
     for the file's own user.
     """
-    credentials = procfs.credentials(sender.pid)
-    if credentials is None or credentials.effective_uid != os.geteuid():
+    rights = procfs.rights(sender.pid)
+    if rights is None or rights.effective_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "not the same user")
 
 

@@ -37,13 +37,14 @@ and answered the call. All other calls run at full speed. This page is generated
 - *EPERM* and other errno names: the filter itself refuses the call, without an event.
 - Every call of the x32 ABI, and every call that is handed over but not listed, is refused with an
   event. Calls of 32-bit ARM programs fail with ENOSYS.
-- *Judged as SIGKILL* or SIGSTOP: the policy decides as if the caller sent that signal to the other
-  process. *Judged as tracing*: as SIGKILL, and always denied outside this session.
+- *Judged as SIGKILL* or SIGSTOP: the policy decides as if the caller sent that signal. A rule that
+  redirects or absorbs it denies the call. *Judged as tracing*: as SIGKILL, and always denied
+  outside this session.
 - On the caller itself these calls are free. For a shell that is the caller's parent
-  (`builtin:parent`), these are free: priority, affinity, and scheduling and I/O classes
+  (`builtin:parent`), free are priority, affinity, and scheduling and I/O classes
   other than realtime.
-- What another thread could change meanwhile (a pidfd, memory), sigwrap copies first. It carries out
-  the call itself, with no more rights than the caller.
+- What another thread could change (a pidfd, memory), sigwrap copies first. It makes the call
+  itself, with no more rights than the caller.
 
 Numbers after a call: x86_64/i386/aarch64.
 [Security](security.md#other-system-calls) lists the calls that are not mediated.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from sigwrap.files.audit import _FileCall, _touched
+from sigwrap.files.handler import _FileCall, _touched
 from sigwrap.files.judge import FileAim, FileFacts, FileMediator, Touched, Unseen
 from sigwrap.policy.judge.request import Operation
 from sigwrap.session.effects import Continue, Logged, Unrecorded, would_fail

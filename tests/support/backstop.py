@@ -76,7 +76,7 @@ class Backstop:
 def _tasks_of(uid: int) -> int:
     count = 0
     for pid in procfs.all_pids():
-        credentials = procfs.credentials(pid)
-        if credentials is not None and credentials.real_uid == uid:
+        rights = procfs.rights(pid)
+        if rights is not None and rights.real_uid == uid:
             count += len(procfs.threads(pid))
     return count
