@@ -16,7 +16,6 @@ from sigwrap.front.messages import LOOKED_AT_EVERY_S, Heartbeat, Place
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel import procfs, signals
 from sigwrap.policy.judge.signals import signal_name
-from sigwrap.session.run_end import Interrupted, KillDemanded, Withdrawn
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
@@ -30,7 +29,7 @@ class FrontLink:
         self._channel = session.channel
         self._command_pid = session.command_pid
         self._recorder = session.recorder
-        self._ending = session.ending
+        self._run = session.ending.run
         self._loop = session.loop
         self._is_drained = False
         self._pidfd = os.pidfd_open(session.facts.front_pid)
@@ -72,7 +71,7 @@ class FrontLink:
 
     def _on_end(self, _happened: int) -> None:
         self._loop.unwatch(self._pidfd)
-        self._ending.on(KillDemanded("sigwrap's front process died"))
+        self._run.kill("sigwrap's front process died")
 
     def _obey(self, message: messages.Message) -> None:
         match message:
@@ -80,11 +79,11 @@ class FrontLink:
                 self._interrupted(message)
             case messages.InterruptWithdrawn():
                 self._recorder.record("interrupt_withdrawn", self._command_pid, {})
-                self._ending.on(Withdrawn())
+                self._run.interrupt_withdrawn()
             case messages.SignalForCommand():
                 self._pass_on(message)
             case messages.KillTree(reason=reason):
-                self._ending.on(KillDemanded(reason))
+                self._run.kill(reason)
             case messages.Forgotten():
                 self._session.facts.launched.go()
             case messages.NotifyFailed():
@@ -96,7 +95,7 @@ class FrontLink:
 
     def _interrupted(self, message: messages.InterruptArrived) -> None:
         if message.ends_run:
-            self._ending.on(Interrupted(message.number))
+            self._run.interrupted(message.number)
         payload = {
             "signal": message.number,
             "signal_name": signal_name(message.number),
@@ -109,7 +108,7 @@ class FrontLink:
     def _pass_on(self, message: messages.SignalForCommand) -> None:
         command, number = self._command_pid, message.number
         found = procfs.stat(command)
-        if self._ending.run.command_has_ended or found is None or found.has_ended:
+        if self._run.command_has_ended or found is None or found.has_ended:
             return
         if number == signal.SIGCONT and self._session.freezing.is_frozen:
             return  # only an agent SIGCONT thaws the session
