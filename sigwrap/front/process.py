@@ -15,7 +15,6 @@ from math import ceil
 
 from sigwrap import errors
 from sigwrap.bare import TYPE_CHECKING, NoReturn, signal
-from sigwrap.front import messages
 from sigwrap.front.interrupts import JOB_STOPS, Arrived, Interrupts
 from sigwrap.front.messages import LOOKED_AT_EVERY_S, NO_SENDER, Channel, Heartbeat, Place, Sender
 from sigwrap.front.parent import (
@@ -45,6 +44,7 @@ _LAST_SWEEP_S = 30.0
 
 Tell = Callable[[str], None]
 Supervise = Callable[[Channel, int], int]
+Variables = dict[bytes, bytes]
 
 
 class FrontProcess(ParentOfOne):
@@ -147,7 +147,7 @@ class FrontProcess(ParentOfOne):
         )
         self._interrupts.signal(arrived, time.monotonic())
 
-    def _on_demand(self, source: str) -> None:
+    def on_interrupt_demanded(self, source: str) -> None:
         """Interrupt the run for an agent signal. The supervisor sends a SIGINT to the command's
         whole process group, as the terminal does for a Ctrl+C."""
         arrived = Arrived(
@@ -230,18 +230,17 @@ class FrontProcess(ParentOfOne):
     def announce(self, arrived: Arrived, *, ends_run: bool) -> None:
         """Record an interrupt: where it came from, and whether it ends the run."""
         by = NO_SENDER if arrived.from_terminal or arrived.sender is None else arrived.sender
-        self._channel.send(
-            messages.InterruptArrived(arrived.number, arrived.from_terminal, ends_run, by.payload)
-        )
+        words = (arrived.number, arrived.from_terminal, ends_run, by.payload)
+        self._channel.send("interrupt_arrived", *words)
 
     def withdraw(self) -> None:
         """Record that the announced interrupt was for the command alone: the run goes on."""
-        self._channel.send(messages.InterruptWithdrawn())
+        self._channel.send("interrupt_withdrawn")
 
     def pass_on(self, number: int, sender: Sender | None = None) -> None:
         """Send this signal to the command. `sender`: None if sigwrap itself sends it."""
         self._has_passed_on_stop |= number in JOB_STOPS
-        self._channel.send(messages.SignalForCommand(number, (sender or NO_SENDER).payload))
+        self._channel.send("signal_for_command", number, (sender or NO_SENDER).payload)
 
     def say_waiting(self, kill_in_s: float, *, or_prompts: bool, is_key: bool) -> None:
         """Say on a terminal what sigwrap waits for, and what ends it: otherwise, the log has it.
@@ -261,30 +260,38 @@ class FrontProcess(ParentOfOne):
         )
 
     def _on_message(self) -> None:
-        received = self._channel.receive()
+        self._channel.receive(self)
         if self._channel.is_closed:  # the supervisor's SIGCHLD follows
             self._poll.unregister(self._channel.fd)
-        for message in received:
-            match message:
-                case messages.CommandStarted(pid=pid):
-                    self._command_pid = pid
-                case messages.Forget(names=names):
-                    names = names or tuple(os.environb)
-                    memory.forget(names)
-                    self._notifier.forget(names)
-                    self._channel.send(messages.Forgotten())
-                case messages.CommandEnded():
-                    # A key reaches the command and us at once, and its end may be seen first.
-                    self._read_signals()
-                    self._channel.send(messages.NothingMore())
-                case messages.InterruptDemanded(source=source):
-                    self._on_demand(source)
-                case messages.Notice():
-                    self._notifier.tell(message)
-                case messages.DiedOf(number=number):
-                    self._died_of = number
-                case messages.HeldUp(status=status):
-                    self._left_behind(status)
+
+    def on_command_started(self, pid: int) -> None:
+        self._command_pid = pid
+
+    def on_forget(self, names: tuple[bytes, ...]) -> None:
+        """Erase these variables, or all if none is named, before the command can read them."""
+        names = names or tuple(os.environb)
+        memory.forget(names)
+        self._notifier.forget(names)
+        self._channel.send("forgotten")
+
+    def on_command_ended(self) -> None:
+        """Pass on the signals that have arrived: a key reaches the command and us at once, and its
+        end may be seen first."""
+        self._read_signals()
+        self._channel.send("nothing_more")
+
+    def on_notice(self, variables: Variables) -> None:
+        """Notify the user of an approval request."""
+        self._notifier.tell(variables)
+
+    def on_died_of(self, number: int) -> None:
+        """End by this signal once the supervisor has ended."""
+        self._died_of = number
+
+    def on_held_up(self, status: int) -> None:
+        """The run is over and its log sealed, but a system call of a thread of the supervisor does
+        not return."""
+        self._left_behind(status)
 
     def _reaped(self, pid: int, child_status: int) -> None:
         super()._reaped(pid, child_status)
@@ -296,7 +303,7 @@ class FrontProcess(ParentOfOne):
 
     def kill_tree(self, reason: str) -> None:
         """Let the supervisor kill the tree, and its log say so; after a while, do it here."""
-        self._channel.send(messages.KillTree(reason))
+        self._channel.send("kill_tree", reason)
         self._last_defence_at = time.monotonic() + _LAST_DEFENCE_S
 
     def _exit_status(self, child_status: int) -> int:
@@ -335,7 +342,7 @@ class Notifier:
         self._supervisor = supervisor
         self._inherited = inherited
         self._pid = 0
-        self._next: messages.Notice | None = None
+        self._next: Variables | None = None
         self.failed_with = 0  # the status of the last failure
 
     def forget(self, names: tuple[bytes, ...]) -> None:
@@ -345,7 +352,7 @@ class Notifier:
         }
         self._inherited = self._inherited._replace(environment=given)
 
-    def tell(self, notice: messages.Notice) -> None:
+    def tell(self, notice: Variables) -> None:
         if self._pid:
             self._next = notice
             return
@@ -373,9 +380,9 @@ class Notifier:
 
     def _fails(self, status: int) -> None:
         self.failed_with = status
-        self._supervisor.send(messages.NotifyFailed())
+        self._supervisor.send("notify_failed")
 
-    def _run(self, notice: messages.Notice) -> None:
+    def _run(self, notice: Variables) -> None:
         """Execute the command away from the terminal and the current directory."""
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -389,4 +396,4 @@ class Notifier:
             signal_mask=frozenset(), ignored_signals=frozenset({signal.SIGINT, signal.SIGQUIT})
         )
         words = ("sh", "-c", self._command)
-        exec_command(b"/bin/sh", words, calm, notice.variables)
+        exec_command(b"/bin/sh", words, calm, notice)

@@ -15,7 +15,7 @@ from sigwrap.errors import NoInterception, StoreError, UsageError
 from sigwrap.events import Payload
 from sigwrap.exec.asked import cwd_of
 from sigwrap.files.tree import make_missing, remove_unused
-from sigwrap.front.messages import Channel, CommandStarted
+from sigwrap.front.messages import Channel
 from sigwrap.kernel import libc, limits, memory, procfs
 from sigwrap.kernel.descriptors import release_inherited
 from sigwrap.kernel.peer import SUPERVISOR_NAME
@@ -144,7 +144,7 @@ def _supervise(
     """Let the command run to its end, and seal the log."""
     own_code.import_nothing_more()
     started_s = time.monotonic()
-    front.send(CommandStarted(pid=facts.command_pid))
+    front.send("command_started", facts.command_pid)
     release_inherited()
     libc.set_dumpable(False)
     lines, joins = OwnLines(tell), facts.plan.joins
