@@ -106,7 +106,7 @@ class RepeatedExecs:
             if outcome != _LEFT_AFTER_ENDS or not self.may_serve():
                 break
         if outcome == _CHILDREN:
-            self._session.children.take()
+            self._session.ending.take()
         elif outcome == _BROKEN:
             return self._listener.receive()  # which raises the error
         elif held is not None:
@@ -253,7 +253,7 @@ class RepeatedExecs:
             self._turns.begun(holdings)
         self._performer.take_over(request, is_written=is_written)
         if wait_status >= 0:
-            self._session.children.on_status(tid, wait_status)
+            self._session.ending.on_status(tid, wait_status)
 
     # Judging
 

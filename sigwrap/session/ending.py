@@ -25,65 +25,6 @@ _EXEC_STOP_COMES_WITHIN_NS = 300_000
 _SWEEP_S = 0.5
 
 
-class Children:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._command_pid = session.command_pid
-        self._mediation = session.mediation
-        self._ending = session.ending
-        self._loop = session.loop
-        self._signals = session.child_signals
-        self._loop.watch(self._signals.fd, self._on_signal)
-
-    def await_exec_stop(self) -> None:
-        """Wait a moment for an exec stop. It usually comes sooner than the supervisor could sleep
-        and wake up, and sched_yield lets other processes run meanwhile."""
-        until_ns = time.perf_counter_ns() + _EXEC_STOP_COMES_WITHIN_NS
-        while time.perf_counter_ns() < until_ns:
-            os.sched_yield()
-            if self._signals.read():
-                self.take()
-                return
-
-    def _on_signal(self, _happened: int) -> None:
-        self._signals.read()
-        self.take()
-
-    def take(self) -> None:
-        for _ in range(_CHILDREN_A_TURN):
-            try:
-                pid, wait_status = os.waitpid(-1, _ENDS_AND_STOPS)
-            except ChildProcessError:
-                self._ending.no_child_is_left()
-                return
-            if pid == 0:
-                return
-            self.on_status(pid, wait_status)
-        # Fast ends of children must not keep other requests waiting.
-        self._loop.call_in(0, self.take)
-
-    def on_status(self, pid: int, wait_status: int) -> None:
-        if os.WIFSTOPPED(wait_status) or os.WIFCONTINUED(wait_status):
-            self._on_stop(pid, wait_status)
-        else:
-            self._on_end(pid, wait_status)
-
-    def _on_stop(self, pid: int, wait_status: int) -> None:
-        if self._mediation is not None and self._mediation.on_stop(pid, wait_status):
-            return
-        if os.WIFSTOPPED(wait_status) and ptrace.let_go_unasked(pid, os.WSTOPSIG(wait_status)):
-            return
-        if pid == self._command_pid:
-            self._session.job_control.mirror(wait_status)
-            if os.WIFCONTINUED(wait_status):
-                self._session.freezing.freeze_continued()
-
-    def _on_end(self, pid: int, wait_status: int) -> None:
-        if self._mediation is not None:
-            self._mediation.on_end(pid)
-        self._ending.reaped(pid, wait_status)
-
-
 class Ending:
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -92,6 +33,53 @@ class Ending:
         self._waits = 0
         self._descendants = linux_process.Sweep(self.reaped)
         self.run = RunEnd(self, grace_s=session.settings.grace_s)
+        self._loop.watch(session.child_signals.fd, self._on_signal)
+
+    def await_exec_stop(self) -> None:
+        """Wait a moment for an exec stop. It usually comes sooner than the supervisor could sleep
+        and wake up, and sched_yield lets other processes run meanwhile."""
+        signals = self._session.child_signals
+        until_ns = time.perf_counter_ns() + _EXEC_STOP_COMES_WITHIN_NS
+        while time.perf_counter_ns() < until_ns:
+            os.sched_yield()
+            if signals.read():
+                self.take()
+                return
+
+    def _on_signal(self, _happened: int) -> None:
+        self._session.child_signals.read()
+        self.take()
+
+    def take(self) -> None:
+        for _ in range(_CHILDREN_A_TURN):
+            try:
+                pid, wait_status = os.waitpid(-1, _ENDS_AND_STOPS)
+            except ChildProcessError:
+                # Orphans become children of the supervisor, so the tree is empty.
+                self._loop.turn(0)  # handle the last ends, which are events already
+                self.run.no_process_is_left()
+                return
+            if pid == 0:
+                return
+            self.on_status(pid, wait_status)
+        # Fast ends of children must not keep other requests waiting.
+        self._loop.call_in(0, self.take)
+
+    def on_status(self, pid: int, wait_status: int) -> None:
+        mediation = self._session.mediation
+        if not (os.WIFSTOPPED(wait_status) or os.WIFCONTINUED(wait_status)):
+            if mediation is not None:
+                mediation.on_end(pid)
+            self.reaped(pid, wait_status)
+            return
+        if mediation is not None and mediation.on_stop(pid, wait_status):
+            return
+        if os.WIFSTOPPED(wait_status) and ptrace.let_go_unasked(pid, os.WSTOPSIG(wait_status)):
+            return
+        if pid == self._command_pid:
+            self._session.job_control.mirror(wait_status)
+            if os.WIFCONTINUED(wait_status):
+                self._session.freezing.freeze_continued()
 
     def reaped(self, pid: int, wait_status: int) -> None:
         self._session.processes.reaped(pid, wait_status)
@@ -109,11 +97,6 @@ class Ending:
             self.run.command_ended(os.WEXITSTATUS(wait_status), None)
         if reached is not None:
             self.run.limit_reached(reached)
-
-    def no_child_is_left(self) -> None:
-        """End the run: orphans become children of the supervisor, so the tree is empty."""
-        self._loop.turn(0)  # handle the last ends, which are events already
-        self.run.no_process_is_left()
 
     # What RunEnd decides
 

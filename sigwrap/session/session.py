@@ -26,7 +26,7 @@ from sigwrap.kernel.signals import SignalFd
 from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
 from sigwrap.session.diagnosis import Diagnostic
-from sigwrap.session.ending import Children, Ending
+from sigwrap.session.ending import Ending
 from sigwrap.session.front_link import FrontLink, JobControl
 from sigwrap.session.launch import Launch
 from sigwrap.session.lineage import Process
@@ -119,7 +119,6 @@ class Session:
         self.job_control = JobControl(self)
         self.freezing = Freezing(self)
         self.ending = Ending(self)
-        self.children = Children(self)
         self.kill_switch = KillSwitch(self)
         self.front = FrontLink(self)
         self.agent_signals = AgentSignals(self)
@@ -178,7 +177,7 @@ class Session:
         if notification is not None:
             mediation.answer(notification)
             if mediation.execs.tracer.holds(notification.tid):
-                self.children.await_exec_stop()
+                self.ending.await_exec_stop()
 
     def _on_launch_result(self, _happened: int) -> None:
         channel = self.facts.launched.channel
