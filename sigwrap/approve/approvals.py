@@ -137,7 +137,8 @@ class Approvals:
         if self._notify_by == BELL:
             ring()
         elif self._notify_by:
-            self._session.channel.send(notice_of(opened, self.store))
+            notice = notice_of(opened.id, opened.request, self.store)
+            self._session.channel.send("notice", notice)
 
     def _keep_for_next_attempt(
         self, request: ApprovalRequest, channels: list[str], now_s: float

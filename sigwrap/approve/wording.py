@@ -17,13 +17,15 @@ from sigwrap.approve.requests import (
     named_rule,
     wants,
 )
-from sigwrap.bare import NamedTuple
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import StoreError
 from sigwrap.events import QUESTION_CHARACTERS, Payload
-from sigwrap.front.messages import Notice
 from sigwrap.log.codec import json_size
 from sigwrap.log.folder import default_store
 from sigwrap.text import beginning, note_on_order, printable, rows, shell_words
+
+if TYPE_CHECKING:
+    from sigwrap.watch.board import ListedRequest
 
 LISTED_CHARACTERS = 4_000
 _MASKED_CHARACTERS = 500
@@ -31,6 +33,7 @@ _START_SHOWN = 1_500
 _END_SHOWN = 200
 _FILES_SHOWN = 6
 _LONGEST_NOTICE = 500
+_LONGEST_VARIABLE = 4096
 _PATH_SHOWN = 150  # either end of a longer one
 _LONGEST_EXEC = 2_048  # of JSON
 MOST_WRONG = 10  # lines in a row: a guess succeeds once in 6,500 times
@@ -152,16 +155,19 @@ def _is_cut(request: ApprovalRequest) -> bool:
     )
 
 
-def notice_of(opened: OpenRequest, store: str) -> Notice:
-    """Return the notification, without secrets: other users can read a process's variables."""
-    request = opened.request
+def notice_of(
+    approval_id: str, request: ApprovalRequest | ListedRequest, store: str
+) -> dict[bytes, bytes]:
+    """Return the variables of the program that notifies the user, without secrets: other users can
+    read a process's variables."""
     what = f"{request.process} {wants(request.kind)}: {request.masked or request.what}"
-    return Notice(
-        id=opened.id,
-        question=printable(beginning(what, _LONGEST_NOTICE)),
-        rule=printable(request.rule[:_LONGEST_NOTICE]),
-        store=store,
-    )
+    variables = {
+        b"SIGWRAP_APPROVAL_ID": approval_id,
+        b"SIGWRAP_QUESTION": printable(beginning(what, _LONGEST_NOTICE)),
+        b"SIGWRAP_RULE": printable(request.rule[:_LONGEST_NOTICE]),
+        b"SIGWRAP_STORE": store,
+    }
+    return {name: os.fsencode(value[:_LONGEST_VARIABLE]) for name, value in variables.items()}
 
 
 def listed(

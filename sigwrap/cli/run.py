@@ -17,7 +17,7 @@ from sigwrap.errors import (
     SigwrapError,
 )
 from sigwrap.events import counted
-from sigwrap.front.messages import Channel, DiedOf, HeldUp
+from sigwrap.front.messages import Channel
 from sigwrap.front.process import FrontProcess
 from sigwrap.kernel import limits, procfs, signals
 from sigwrap.kernel.descriptors import close_all_but, require_enough, reserve_standard_streams
@@ -101,9 +101,9 @@ def _supervise(
     elif settings.report is Report.AUTO and (refused := _refused(ended)):
         note_in_time(_with_report(refused, ended))
     if settings.die_by_signal and ended.result.signal and onefile.can_die_of(ended.result.signal):
-        front.send(DiedOf(number=ended.result.signal))
+        front.send("died_of", ended.result.signal)
     if ended.is_held_up:
-        front.send(HeldUp(status=ended.result.exit_status))
+        front.send("held_up", ended.result.exit_status)
         close_all_but(())  # readers of our pipes need not wait for our last thread
     return ended.result.exit_status
 

@@ -37,7 +37,7 @@ from sigwrap.events import Payload, number, text
 from sigwrap.kernel.descriptors import refuse_descriptors
 from sigwrap.kernel.peer import Peer
 from sigwrap.log.folder import private_folder
-from sigwrap.session.run_end import KillDemanded, LimitReached, TerminationDemanded
+from sigwrap.session.run_end import LimitReached
 from sigwrap.text import masked_text, printable
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class AgentSignals:
         self._turns = session.exec_turns
         self._freezing = session.freezing
         self._recorder = session.recorder
-        self._ending = session.ending
+        self._run = session.ending.run
         self._loop = session.loop
         self._command_pid = session.command_pid
         self._grace_s = session.settings.grace_s
@@ -150,7 +150,7 @@ class AgentSignals:
         if bug is not None and signal not in _ONLY_TELL and not isinstance(bug, NotRecorded):
             name = "an agent signal" if signal is None else signal.name
             what = f"{type(bug).__name__}: {bug}"
-            self._ending.on(KillDemanded(f"internal error of sigwrap at {name}: {what}"))
+            self._run.kill(f"internal error of sigwrap at {name}: {what}")
 
     def _set_gate(self) -> None:
         dispatcher = self._dispatcher
@@ -210,13 +210,12 @@ class AgentSignals:
 
     def _terminate(self, by: str, is_for_budget: bool) -> None:
         self._recorder.tell(f"ended by {by}")
-        demanded = TerminationDemanded(f"ended by {by}", is_for_budget=is_for_budget)
-        self._ending.on(demanded)
+        self._run.terminate(f"ended by {by}", is_for_budget=is_for_budget)
 
     def _kill(self, by: str) -> None:
         self._has_killed = True
         self._recorder.tell(f"killed by {by}")
-        self._ending.on(KillDemanded(by))
+        self._run.kill(by)
 
     def _copy_log(self, sequence: int) -> None:
         try:

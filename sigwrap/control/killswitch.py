@@ -327,7 +327,8 @@ class KillSwitch:
             else:
                 self._is_on = True
                 state = self._state(peer.pid)
-                self._session.ending.on(SwitchedOff(state.reason, state.by, state.since_ns))
+                switched = SwitchedOff(state.reason, state.by, state.since_ns)
+                self._session.ending.run.switch_off(switched)
 
     def _state(self, sender_pid: int) -> State:
         """Return what the sender says, or else the file. The sender is unreadable in another

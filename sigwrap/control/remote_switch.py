@@ -120,7 +120,7 @@ class RemoteSwitch:
     def begin(self, session: Session) -> None:
         self._loop = session.loop
         self._recorder = session.recorder
-        self._ending = session.ending
+        self._run = session.ending.run
         self._loop.watch(self._answered_fd, self._on_answered)
         self._start_period()
 
@@ -182,7 +182,7 @@ class RemoteSwitch:
 
     def _kill(self, reason: str) -> None:
         self.has_killed = True
-        self._ending.on(SwitchedOff(reason, self._address.shown, time.time_ns()))
+        self._run.switch_off(SwitchedOff(reason, self._address.shown, time.time_ns()))
 
     def _poll_whenever_wanted(self) -> None:
         """The thread. An error's text may hold a part of the URL, so only its type is shown."""

@@ -29,7 +29,7 @@ from sigwrap.kernel.libc import syscall
 from sigwrap.machine import NUMBERS
 from sigwrap.policy.judge.rules import Limits
 from sigwrap.session.loop import Done, Lane, Late, Outcome
-from sigwrap.session.run_end import KillDemanded, LimitReached
+from sigwrap.session.run_end import LimitReached
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
@@ -92,7 +92,7 @@ class Usage:
         self._loop = session.loop
         self._pool = session.pool
         self._recorder = session.recorder
-        self._ending = session.ending
+        self._run = session.ending.run
         self._look()
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class Usage:
 
     def _look_at_memory(self, processes: list[ProcessUse]) -> None:
         if reached := self.limit_at_end():
-            self._ending.on(reached)
+            self._run.limit_reached(reached)
         in_cgroup = max((each.memory_bytes() for each in self._groups), default=0)
         at_most = max(
             in_cgroup,
@@ -199,7 +199,7 @@ class Usage:
             # It grows on: the memory must be kept for other programs.
             self._kill_above = 0
             why = f"memory: {_size(used)} in use by now, over the limit of {_size(maximum)}"
-            self._ending.on(KillDemanded(why))
+            self._run.kill(why)
 
     def limit_at_end(self) -> LimitReached | None:
         """Return the limit if the kernel killed a process because memory ran out, once."""
@@ -218,7 +218,7 @@ class Usage:
 
     def _reached(self, reached: LimitReached) -> None:
         self._is_reached.add(reached.limit)
-        self._ending.on(reached)
+        self._run.limit_reached(reached)
 
 
 def _size(size: int) -> str:

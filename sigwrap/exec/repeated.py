@@ -100,7 +100,7 @@ class RepeatedExecs:
         """Return a request that needs the slow path, or None."""
         outcome, request, held = self._serve()
         if outcome == _CHILDREN:
-            self._session.children.take()
+            self._session.ending.take()
         elif outcome == _BROKEN:
             return self._listener.receive()  # which raises the error
         elif held is not None:
@@ -243,7 +243,7 @@ class RepeatedExecs:
             self._turns.begun(holdings)
         self._performer.take_over(request, is_written=is_recorded)
         if wait_status >= 0:
-            self._session.children.on_status(tid, wait_status)
+            self._session.ending.on_status(tid, wait_status)
 
     # Judging
 

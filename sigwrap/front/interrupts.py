@@ -18,13 +18,17 @@ always ends the run, since a prompt may not answer.
 One key press may arrive twice: the bootloader of a one-file binary gets the terminal's signal too
 and forwards a copy (BootloaderCopies); timeout(1) signals its child and then the group. Two presses
 of a key always come from the terminal, so those always count.
+
+Pure: FrontProcess (front/process.py) carries out what is decided here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from sigwrap.bare import TYPE_CHECKING, Enum, NamedTuple, signal
 
-from sigwrap.bare import Enum, NamedTuple, signal
+if TYPE_CHECKING:
+    from sigwrap.front.messages import Sender
+    from sigwrap.front.process import FrontProcess
 
 JOB_STOPS = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 _STOPS_IN_BACKGROUND = frozenset({signal.SIGTTIN, signal.SIGTTOU})
@@ -64,6 +68,7 @@ class Arrived(NamedTuple):
     is_hangup: bool = False  # the terminal hung up
     at_prompt: bool = False
     goes_to_job: bool = False  # passed on, it reaches the command's whole process group
+    sender: Sender | None = None  # None for the terminal, and for sigwrap itself
 
     @property
     def reached_command(self) -> bool:
@@ -104,47 +109,6 @@ class BootloaderCopies:
         return is_bootloaders and pressed_at is not None and now - pressed_at <= _SAME_KEYS_S
 
 
-class Announce(NamedTuple):
-    """Record an interrupt: where it came from, and whether it ends the run."""
-
-    arrived: Arrived
-    ends_run: bool = True
-
-
-class Withdraw(NamedTuple):
-    """Record that the announced interrupt was for the command alone: the run goes on."""
-
-
-class PassOn(NamedTuple):
-    """Send this signal to the command."""
-
-    number: int
-    arrived: Arrived | None = None  # None: sent by sigwrap itself
-
-
-class Look(NamedTuple):
-    """Look whether the command is at a prompt; `looked` takes the answer."""
-
-    or_reads_a_line: bool  # without a line editor
-
-
-class Escalate(NamedTuple):
-    """Kill the whole tree now."""
-
-    reason: str
-
-
-class SayWaiting(NamedTuple):
-    """Tell the user on the terminal what sigwrap waits for, and what ends it."""
-
-    kill_in_s: float
-    or_prompts: bool  # a prompt would end the wait as well
-    is_key: bool  # Ctrl+C started it
-
-
-Command = Announce | Withdraw | PassOn | Look | Escalate | SayWaiting
-
-
 class _State(Enum):
     RUNNING = "running"
     STOPPING = "stopping"
@@ -154,11 +118,13 @@ class _State(Enum):
 class Interrupts:
     def __init__(
         self,
+        do: FrontProcess,
         copies: BootloaderCopies,
         *,
         grace_s: float,
         ends: InterruptsEnd = InterruptsEnd.AUTO,
     ) -> None:
+        self._do = do
         self._copies = copies
         self._grace_s = grace_s
         self._ends = ends
@@ -184,65 +150,61 @@ class Interrupts:
         times = (self._look_at, self._terminate_at, self._message_at, self._kill_at)
         return min(each for each in times if each is not None)
 
-    def signal(self, arrived: Arrived, now: float) -> Iterable[Command]:
+    def signal(self, arrived: Arrived, now: float) -> None:
         if self._is_echo(arrived, now):
-            return ()
+            return
         if self._ends is InterruptsEnd.AUTO and self._copies.stands_for_key(arrived, now):
             arrived = arrived._replace(from_terminal=True)
         if arrived.is_ignored and arrived.number in INTERRUPTS:
-            return ()
+            return
         if not _interrupts(arrived):
-            if arrived.from_terminal and arrived.number != signal.SIGHUP:
-                return ()  # SIGWINCH, SIGTSTP: the command got it too
-            return _as_itself(arrived)
+            # The command got SIGWINCH and SIGTSTP too.
+            if not arrived.from_terminal or arrived.number == signal.SIGHUP:
+                self._pass_on_as_itself(arrived)
+            return
         if arrived.number == signal.SIGHUP and self._has_hung_up:
-            return ()  # the shell sends one, and the kernel another at the shell's end
+            return  # the shell sends one, and the kernel another at the shell's end
         self._has_hung_up = self._has_hung_up or arrived.is_hangup
         self._last = (arrived, now)
-        if self._is_for_command(arrived):
-            withdrawn = () if self._look_at is None else self._withdraw()
-            return (*withdrawn, Announce(arrived, ends_run=False), *_as_itself(arrived))
-        return self.interrupt(arrived, now)
+        if not self._is_for_command(arrived):
+            self.interrupt(arrived, now)
+            return
+        if self._look_at is not None:
+            self._withdraw()
+        self._do.announce(arrived, ends_run=False)
+        self._pass_on_as_itself(arrived)
 
-    def caller_ended(self, arrived: Arrived, now: float) -> Iterable[Command]:
+    def caller_ended(self, arrived: Arrived, now: float) -> None:
         """Interrupt the run as a SIGTERM does, with less grace: whatever ended the caller, such as
         a CI runner, soon kills the rest."""
-        begun: tuple[Command, ...] = ()
         if self._state is _State.RUNNING:
-            begun = tuple(self._begin(arrived, now))
+            self._begin(arrived, now)
         elif self._state is _State.STOPPING and self._terminate_at is not None:
-            begun = (PassOn(arrived.number, arrived),)
+            self._do.pass_on(arrived.number, arrived.sender)
         self._look_at = self._terminate_at = self._message_at = None
         if now + _ORPHANED_GRACE_S < self._kill_at:
             self._kill_at = now + _ORPHANED_GRACE_S
             self._kill_why = "its caller ended"
-        return begun
 
-    def interrupt(self, arrived: Arrived, now: float) -> Iterable[Command]:
+    def interrupt(self, arrived: Arrived, now: float) -> None:
         """Interrupt the run, never the command alone."""
-        match self._state:
-            case _State.RUNNING:
-                return self._begin(arrived, now)
-            case _State.STOPPING:
-                return self._second(arrived, now)
-            case _State.KILLING:
-                return ()
+        if self._state is _State.RUNNING:
+            self._begin(arrived, now)
+        elif self._state is _State.STOPPING:
+            self._second(arrived, now)
 
-    def tick(self, now: float) -> Iterable[Command]:
+    def tick(self, now: float) -> None:
         if self._state is not _State.STOPPING:
-            return ()
+            return
         speaks_next = self._message_at is not None and now >= self._message_at
         if self._look_at is not None and (now >= self._look_at or speaks_next):
             is_late = now - self._began_at >= _LINE_IS_A_PROMPT_S
-            return (Look(or_reads_a_line=is_late or speaks_next),)
-        return self._on_time(now)
-
-    def looked(self, now: float, *, at_prompt: bool) -> Iterable[Command]:
-        if at_prompt:
-            return self._withdraw()
-        so_far_s = max(now - self._began_at, _FIRST_LOOK_S)
-        self._look_at = now + min(so_far_s, _LOOKS_EVERY_S)
-        return self._on_time(now)
+            if self._do.is_at_prompt(or_reads_a_line=is_late or speaks_next):
+                self._withdraw()
+                return
+            so_far_s = max(now - self._began_at, _FIRST_LOOK_S)
+            self._look_at = now + min(so_far_s, _LOOKS_EVERY_S)
+        self._on_time(now)
 
     def _is_for_command(self, arrived: Arrived) -> bool:
         """Return whether the interrupt is for the command alone."""
@@ -258,55 +220,63 @@ class Interrupts:
                 is_of_a_prompt = arrived.from_terminal and arrived.at_prompt
                 return is_of_a_prompt and (is_running or self._look_at is not None)
 
-    def _begin(self, arrived: Arrived, now: float) -> Iterable[Command]:
+    def _begin(self, arrived: Arrived, now: float) -> None:
         self._state = _State.STOPPING
         self._began_at = now
         self._is_key = arrived.from_terminal and arrived.number == signal.SIGINT
         self._kill_at = now + self._grace_s
         self._kill_why = "the grace period ended"
         self._message_at = now + _MESSAGE_AFTER_S
-        announce = Announce(arrived)
+        self._do.announce(arrived, ends_run=True)
         can_be_withdrawn = self._ends is InterruptsEnd.AUTO and _is_ctrl_c(arrived)
         reaches_job = can_be_withdrawn or arrived.goes_to_job
         is_survived = reaches_job and arrived.command_ignores_it
         is_handled = arrived.command_handles_it or is_survived
         if not is_handled and (arrived.command_ignores_it or not reaches_job):
-            return (announce, PassOn(signal.SIGTERM, arrived))
+            self._do.pass_on(signal.SIGTERM, arrived.sender)
+            return
         if arrived.number != signal.SIGTERM:
             half_s = self._grace_s / 2
             self._terminate_at = now + (half_s if is_handled else min(half_s, _DEATH_WITHIN_S))
         if can_be_withdrawn:
             self._look_at = now + _FIRST_LOOK_S
-        return (announce, *_as_itself(arrived))
+        self._pass_on_as_itself(arrived)
 
-    def _second(self, arrived: Arrived, now: float) -> Iterable[Command]:
+    def _second(self, arrived: Arrived, now: float) -> None:
         if self._look_at is None or not _is_ctrl_c(arrived):
-            return self._kill("second interrupt")
+            self._kill("second interrupt")
+            return
         self._kill_at = min(self._kill_at, now + _PROMPT_COMES_BACK_S)
         self._kill_why = "second interrupt"
         self._message_at = None
-        return ()
 
-    def _on_time(self, now: float) -> Iterable[Command]:
+    def _on_time(self, now: float) -> None:
         if now >= self._kill_at:
-            return self._kill(self._kill_why)
-        if self._terminate_at is not None and now >= self._terminate_at:
+            self._kill(self._kill_why)
+        elif self._terminate_at is not None and now >= self._terminate_at:
             self._terminate_at = self._look_at = None
-            return (PassOn(signal.SIGTERM),)
-        if self._message_at is not None and now >= self._message_at:
+            self._do.pass_on(signal.SIGTERM)
+        elif self._message_at is not None and now >= self._message_at:
             self._message_at = None
-            kill_in_s, or_prompts = self._kill_at - now, self._look_at is not None
-            return (SayWaiting(kill_in_s, or_prompts, self._is_key),)
-        return ()
+            self._do.say_waiting(
+                self._kill_at - now, or_prompts=self._look_at is not None, is_key=self._is_key
+            )
 
-    def _withdraw(self) -> tuple[Command, ...]:
+    def _withdraw(self) -> None:
         self._state = _State.RUNNING
         self._look_at = self._terminate_at = self._message_at = None
-        return (Withdraw(),)
+        self._do.withdraw()
 
-    def _kill(self, reason: str) -> Iterable[Command]:
+    def _kill(self, reason: str) -> None:
         self._state = _State.KILLING
-        return (Escalate(reason=reason),)
+        self._do.kill_tree(reason)
+
+    def _pass_on_as_itself(self, arrived: Arrived) -> None:
+        """Pass the signal on as it is; a hang-up with a SIGCONT, for stopped processes."""
+        if not arrived.reached_command:
+            self._do.pass_on(arrived.number, arrived.sender)
+            if arrived.is_hangup:
+                self._do.pass_on(signal.SIGCONT, arrived.sender)
 
     def _is_echo(self, arrived: Arrived, now: float) -> bool:
         if self._copies.has_copy(arrived.number, arrived.sender_pid, now):
@@ -336,11 +306,3 @@ def _interrupts(arrived: Arrived) -> bool:
 def _is_ctrl_c(arrived: Arrived) -> bool:
     """Return whether it is the terminal's interrupt key, and the command got it as well."""
     return arrived.reached_command and arrived.number == signal.SIGINT
-
-
-def _as_itself(arrived: Arrived) -> tuple[Command, ...]:
-    """Pass the signal on as it is; a hang-up with a SIGCONT, for stopped processes."""
-    if arrived.reached_command:
-        return ()
-    passed_on = (PassOn(arrived.number, arrived),)
-    return (*passed_on, PassOn(signal.SIGCONT, arrived)) if arrived.is_hangup else passed_on

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import marshal
 import mmap
-import os
 
 from sigwrap.bare import NamedTuple, socket
 from sigwrap.events import Payload
@@ -15,6 +14,8 @@ from sigwrap.events import Payload
 BEATS_EVERY_S = 2.0
 LOOKED_AT_EVERY_S = 5.0
 _SAME_COUNTS = 3
+_MAX_TEXT = 4096
+_MAX_BYTES = 1 << 17  # no message needs more
 
 
 class Place:
@@ -51,116 +52,9 @@ class Sender(NamedTuple):
 NO_SENDER = Sender(0, 0, Place.NONE, "")
 
 
-class InterruptArrived(NamedTuple):
-    number: int
-    from_terminal: bool
-    ends_run: bool
-    sender: Payload
-
-
-class InterruptWithdrawn(NamedTuple):
-    """The interrupt was for the command, so the run goes on."""
-
-
-class SignalForCommand(NamedTuple):
-    number: int
-    sender: Payload
-
-
-class KillTree(NamedTuple):
-    reason: str
-
-
-class CommandStarted(NamedTuple):
-    pid: int
-
-
-class Forget(NamedTuple):
-    """Erase these variables, or all if none is named, before the command can read them.
-
-    The answer is Forgotten.
-    """
-
-    names: tuple[bytes, ...]
-
-
-class Forgotten(NamedTuple):
-    pass
-
-
-class CommandEnded(NamedTuple):
-    """Pass on the signals that have arrived. The answer is NothingMore."""
-
-
-class NothingMore(NamedTuple):
-    """The front process has passed on all signals that arrived."""
-
-
-class DiedOf(NamedTuple):
-    """End by this signal once the supervisor has ended."""
-
-    number: int
-
-
-class InterruptDemanded(NamedTuple):
-    """An agent signal ends the run, as an interrupt from outside does."""
-
-    source: str
-
-
-class Notice(NamedTuple):
-    """An approval request waits, and the user wants to be notified."""
-
-    id: str
-    question: str  # printable, like the others
-    rule: str
-    store: str
-
-    @property
-    def variables(self) -> dict[bytes, bytes]:
-        """Return the variables of the program that notifies the user."""
-        return {
-            b"SIGWRAP_APPROVAL_ID": self.id.encode(),
-            b"SIGWRAP_QUESTION": os.fsencode(self.question),
-            b"SIGWRAP_RULE": os.fsencode(self.rule),
-            b"SIGWRAP_STORE": os.fsencode(self.store),
-        }
-
-
-class NotifyFailed(NamedTuple):
-    """The program that notifies the user has failed."""
-
-
-class HeldUp(NamedTuple):
-    """The run is over and its log sealed, but the supervisor cannot end: a system call of one of
-    its threads does not return."""
-
-    status: int
-
-
-Message = (
-    InterruptArrived
-    | InterruptWithdrawn
-    | SignalForCommand
-    | KillTree
-    | CommandStarted
-    | Forget
-    | Forgotten
-    | CommandEnded
-    | NothingMore
-    | DiedOf
-    | InterruptDemanded
-    | HeldUp
-    | Notice
-    | NotifyFailed
-)
-
-_KINDS = Message.__args__
-_MAX_TEXT = 4096
-_MAX_BYTES = 1 << 17  # no message needs more
-
-
 class Channel:
+    """One end. A message calls a method of the object at the other end: `on_` and the name."""
+
     def __init__(self, end: socket.socket, beats: mmap.mmap) -> None:
         self._end = end
         self._beats = beats  # one byte, shared by both ends
@@ -184,40 +78,29 @@ class Channel:
         """Return a number that changes with each beat; 0 if none is due."""
         return self._beats[0]
 
-    def send(self, message: Message) -> None:
+    def send(self, name: str, *words: object) -> None:
         """Send it. Ignores errors, because the death of the other end is noticed elsewhere."""
+        cut = [each[:_MAX_TEXT] if isinstance(each, str) else each for each in words]
         try:
-            self._end.send(_encode(message), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            self._end.send(marshal.dumps((name, cut)), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except OSError:
             pass
 
-    def receive(self) -> list[Message]:
-        messages: list[Message] = []
+    def receive(self, receiver: object) -> None:
+        """Call the receiver's methods for the messages that have come."""
         while True:
             try:
                 data = self._end.recv(_MAX_BYTES, socket.MSG_DONTWAIT)
             except OSError:
-                return messages
+                return
             if not data:
                 self.is_closed = True
-                return messages
-            messages.append(_decode(data))
+                return
+            name, words = marshal.loads(data)
+            getattr(receiver, f"on_{name}")(*words)
 
     def close(self) -> None:
         self._end.close()
-
-
-def _encode(message: Message) -> bytes:
-    if isinstance(message, Forget) and sum(map(len, message.names)) > _MAX_TEXT:
-        message = Forget(())
-    values = [each[:_MAX_TEXT] if isinstance(each, str) else each for each in message]
-    return marshal.dumps((_KINDS.index(type(message)), values))
-
-
-def _decode(data: bytes) -> Message:
-    kind, values = marshal.loads(data)
-    message: Message = _KINDS[kind](*values)
-    return message
 
 
 class Heartbeat:

@@ -85,7 +85,7 @@ class ParentOfOne(ABC):
 
     def _on_bootloaders_end(self) -> None:
         self._poll.unregister(self._bootloader_pidfd)
-        self._kill_tree("the outer process of the binary died")
+        self.kill_tree("the outer process of the binary died")
 
     def _read_signals(self) -> None:
         """Handle SIGCHLD last: a signal that came with it may have stopped the child, and handled
@@ -149,7 +149,7 @@ class ParentOfOne(ABC):
     def _on_child_stopped(self, number: int) -> None: ...
 
     @abstractmethod
-    def _kill_tree(self, reason: str) -> None: ...
+    def kill_tree(self, reason: str) -> None: ...
 
     @abstractmethod
     def _exit_status(self, child_status: int) -> int: ...
@@ -229,7 +229,7 @@ class _Forwarder(ParentOfOne):
 
     def _on_deadline(self, now: float) -> None:
         self._kill_at = None
-        self._kill_tree("the grace period ended")
+        self.kill_tree("the grace period ended")
 
     def _on_forwardable(self, info: SignalInfo) -> None:
         if info.number in (signal.SIGTSTP, signal.SIGCONT):
@@ -282,7 +282,7 @@ class _Forwarder(ParentOfOne):
             self._read_signals()
         super()._clear_tree()
 
-    def _kill_tree(self, reason: str) -> None:
+    def kill_tree(self, reason: str) -> None:
         self._sweep()
 
     def _exit_status(self, child_status: int) -> int:

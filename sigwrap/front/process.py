@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import ceil
 
 from sigwrap import errors
 from sigwrap.bare import TYPE_CHECKING, NoReturn, signal
-from sigwrap.front import interrupts, messages
 from sigwrap.front.interrupts import JOB_STOPS, Arrived, Interrupts
 from sigwrap.front.messages import LOOKED_AT_EVERY_S, NO_SENDER, Channel, Heartbeat, Place, Sender
 from sigwrap.front.parent import (
@@ -45,6 +44,7 @@ _LAST_SWEEP_S = 30.0
 
 Tell = Callable[[str], None]
 Supervise = Callable[[Channel, int], int]
+Variables = dict[bytes, bytes]
 
 
 class FrontProcess(ParentOfOne):
@@ -75,7 +75,7 @@ class FrontProcess(ParentOfOne):
         if self._caller is not None:
             self._watch(self._caller.pidfd, self._on_callers_end)
         ends = settings.interrupt
-        self._interrupts = Interrupts(self._copies, grace_s=settings.grace_s, ends=ends)
+        self._interrupts = Interrupts(self, self._copies, grace_s=settings.grace_s, ends=ends)
         self._inherited = inherited
         self._notifier = Notifier(settings.notify, inherited, self._channel)
         self._died_of = 0  # the signal by which this process ends as well
@@ -110,7 +110,7 @@ class FrontProcess(ParentOfOne):
             if self._heartbeat.is_missing(self._channel.beats):
                 self._free_supervisor()
         if self._last_defence_at is None:
-            self._carry_out(self._interrupts.tick(now))
+            self._interrupts.tick(now)
         elif now >= self._last_defence_at:
             self._last_defence_at = None if self._sweep() else now
             if self._child in self._all_below.unkillable:
@@ -120,14 +120,14 @@ class FrontProcess(ParentOfOne):
         """Kill the tree: the process that blocks the supervisor is in it."""
         why = "the supervisor was blocked for more than 10 seconds"
         self._say(f"{why}: the command is killed")
-        self._kill_tree(why)  # first, so that the log has it as the reason
+        self.kill_tree(why)  # first, so that the log has it as the reason
         linux_process.kill_below(self._child)
 
     def _on_forwardable(self, info: SignalInfo) -> None:
         if info.number == signal.SIGCONT and self._command_goes_on_anyway(info):
             return
         # Look at once: the command leaves its prompt at the key, and a sender ends.
-        at_prompt = info.number == signal.SIGINT and self._command_is_at_prompt()
+        at_prompt = info.number == signal.SIGINT and self.is_at_prompt()
         sender = sender_of(info, supervisor=self._child, bootloader=self._bootloader_pid)
         # While the supervisor asks on the terminal, it gets the keys, and passes them on.
         arrived = Arrived(
@@ -143,10 +143,11 @@ class FrontProcess(ParentOfOne):
             is_ignored=self._ignores(info.number),
             is_hangup=info.number == signal.SIGHUP and self._is_told_of_hangup(info),
             at_prompt=at_prompt,
+            sender=sender,
         )
-        self._carry_out(self._interrupts.signal(arrived, time.monotonic()), sender)
+        self._interrupts.signal(arrived, time.monotonic())
 
-    def _on_demand(self, source: str) -> None:
+    def on_interrupt_demanded(self, source: str) -> None:
         """Interrupt the run for an agent signal. The supervisor sends a SIGINT to the command's
         whole process group, as the terminal does for a Ctrl+C."""
         arrived = Arrived(
@@ -156,17 +157,17 @@ class FrontProcess(ParentOfOne):
             goes_to_job=not self._ignores(signal.SIGINT),
             command_handles_it=self._command_handles(signal.SIGINT),
             command_ignores_it=signal.SIGINT in ignored_signals(self._command_pid),
+            sender=Sender(0, 0, Place.AGENT_SIGNAL, source),
         )
-        sender = Sender(0, 0, Place.AGENT_SIGNAL, source)
-        self._carry_out(self._interrupts.interrupt(arrived, time.monotonic()), sender)
+        self._interrupts.interrupt(arrived, time.monotonic())
 
     def _on_callers_end(self) -> None:
         caller = self._caller
         assert caller is not None, "it is watched"
         self._poll.unregister(caller.pidfd)
-        arrived = Arrived(number=signal.SIGTERM, from_terminal=False, sender_pid=caller.pid)
         sender = Sender(caller.pid, os.getuid(), Place.CALLER_ENDED, caller.name)
-        self._carry_out(self._interrupts.caller_ended(arrived, time.monotonic()), sender)
+        arrived = Arrived(signal.SIGTERM, from_terminal=False, sender_pid=caller.pid, sender=sender)
+        self._interrupts.caller_ended(arrived, time.monotonic())
 
     def _is_told_of_hangup(self, info: SignalInfo) -> bool:
         """Return whether the terminal hung up. The kernel and the shell may both send the SIGHUP,
@@ -212,7 +213,7 @@ class FrontProcess(ParentOfOne):
     def _ignores(self, number: int) -> bool:
         return still_ignores(self._command_pid, number, self._inherited)
 
-    def _command_is_at_prompt(self, *, or_reads_a_line: bool = False) -> bool:
+    def is_at_prompt(self, *, or_reads_a_line: bool = False) -> bool:
         """Return whether the command shows a prompt. If it was stopped, the foreground and the line
         editor are those of the caller's shell."""
         pid = self._command_pid
@@ -224,72 +225,73 @@ class FrontProcess(ParentOfOne):
             and (self._terminal.is_edited() or (or_reads_a_line and reads_a_line(pid)))
         )
 
-    def _carry_out(
-        self, commands: Iterable[interrupts.Command], sender: Sender = NO_SENDER
-    ) -> None:
-        for command in commands:
-            match command:
-                case interrupts.Announce(arrived=arrived, ends_run=ends_run):
-                    by = NO_SENDER if arrived.from_terminal else sender
-                    self._channel.send(
-                        messages.InterruptArrived(
-                            arrived.number, arrived.from_terminal, ends_run, by.payload
-                        )
-                    )
-                case interrupts.Withdraw():
-                    self._channel.send(messages.InterruptWithdrawn())
-                case interrupts.PassOn(number=number, arrived=arrived):
-                    self._has_passed_on_stop |= number in JOB_STOPS
-                    by = NO_SENDER if arrived is None else sender
-                    self._channel.send(messages.SignalForCommand(number, by.payload))
-                case interrupts.Look(or_reads_a_line=or_reads_a_line):
-                    at_prompt = self._command_is_at_prompt(or_reads_a_line=or_reads_a_line)
-                    now = time.monotonic()
-                    self._carry_out(self._interrupts.looked(now, at_prompt=at_prompt))
-                case interrupts.SayWaiting():
-                    self._say_waiting(command)
-                case interrupts.Escalate(reason=reason):
-                    self._kill_tree(reason)
+    # What Interrupts decides
 
-    def _say_waiting(self, waits: interrupts.SayWaiting) -> None:
-        """Say it on a terminal only: readers of a file or pipe have the log."""
+    def announce(self, arrived: Arrived, *, ends_run: bool) -> None:
+        """Record an interrupt: where it came from, and whether it ends the run."""
+        by = NO_SENDER if arrived.from_terminal or arrived.sender is None else arrived.sender
+        words = (arrived.number, arrived.from_terminal, ends_run, by.payload)
+        self._channel.send("interrupt_arrived", *words)
+
+    def withdraw(self) -> None:
+        """Record that the announced interrupt was for the command alone: the run goes on."""
+        self._channel.send("interrupt_withdrawn")
+
+    def pass_on(self, number: int, sender: Sender | None = None) -> None:
+        """Send this signal to the command. `sender`: None if sigwrap itself sends it."""
+        self._has_passed_on_stop |= number in JOB_STOPS
+        self._channel.send("signal_for_command", number, (sender or NO_SENDER).payload)
+
+    def say_waiting(self, kill_in_s: float, *, or_prompts: bool, is_key: bool) -> None:
+        """Say on a terminal what sigwrap waits for, and what ends it: otherwise, the log has it.
+
+        `or_prompts`: a prompt would end the wait as well. `is_key`: Ctrl+C started it.
+        """
         pid = self._command_pid
         if self._command_has_ended() or not os.isatty(2):
             return
         kills = "another SIGTERM"
         if self._terminal.interrupts_us() and not self._ignores(signal.SIGINT):
-            kills = "Ctrl+C again" if waits.is_key else "Ctrl+C"
+            kills = "Ctrl+C again" if is_key else "Ctrl+C"
         self._say(
-            f"interrupted: waiting up to {ceil(waits.kill_in_s)} s for "
+            f"interrupted: waiting up to {ceil(kill_in_s)} s for "
             f"{printable(procfs.comm(pid))} (pid {pid}) to end"
-            f"{' or show a prompt' if waits.or_prompts else ''}; {kills} kills"
+            f"{' or show a prompt' if or_prompts else ''}; {kills} kills"
         )
 
     def _on_message(self) -> None:
-        received = self._channel.receive()
+        self._channel.receive(self)
         if self._channel.is_closed:  # the supervisor's SIGCHLD follows
             self._poll.unregister(self._channel.fd)
-        for message in received:
-            match message:
-                case messages.CommandStarted(pid=pid):
-                    self._command_pid = pid
-                case messages.Forget(names=names):
-                    names = names or tuple(os.environb)
-                    memory.forget(names)
-                    self._notifier.forget(names)
-                    self._channel.send(messages.Forgotten())
-                case messages.CommandEnded():
-                    # A key reaches the command and us at once, and its end may be seen first.
-                    self._read_signals()
-                    self._channel.send(messages.NothingMore())
-                case messages.InterruptDemanded(source=source):
-                    self._on_demand(source)
-                case messages.Notice():
-                    self._notifier.tell(message)
-                case messages.DiedOf(number=number):
-                    self._died_of = number
-                case messages.HeldUp(status=status):
-                    self._left_behind(status)
+
+    def on_command_started(self, pid: int) -> None:
+        self._command_pid = pid
+
+    def on_forget(self, names: tuple[bytes, ...]) -> None:
+        """Erase these variables, or all if none is named, before the command can read them."""
+        names = names or tuple(os.environb)
+        memory.forget(names)
+        self._notifier.forget(names)
+        self._channel.send("forgotten")
+
+    def on_command_ended(self) -> None:
+        """Pass on the signals that have arrived: a key reaches the command and us at once, and its
+        end may be seen first."""
+        self._read_signals()
+        self._channel.send("nothing_more")
+
+    def on_notice(self, variables: Variables) -> None:
+        """Notify the user of an approval request."""
+        self._notifier.tell(variables)
+
+    def on_died_of(self, number: int) -> None:
+        """End by this signal once the supervisor has ended."""
+        self._died_of = number
+
+    def on_held_up(self, status: int) -> None:
+        """The run is over and its log sealed, but a system call of a thread of the supervisor does
+        not return."""
+        self._left_behind(status)
 
     def _reaped(self, pid: int, child_status: int) -> None:
         super()._reaped(pid, child_status)
@@ -299,9 +301,9 @@ class FrontProcess(ParentOfOne):
     def _on_child_stopped(self, number: int) -> None:
         linux_process.send(self._child, signal.SIGCONT)  # another process stopped the supervisor
 
-    def _kill_tree(self, reason: str) -> None:
+    def kill_tree(self, reason: str) -> None:
         """Let the supervisor kill the tree, and its log say so; after a while, do it here."""
-        self._channel.send(messages.KillTree(reason))
+        self._channel.send("kill_tree", reason)
         self._last_defence_at = time.monotonic() + _LAST_DEFENCE_S
 
     def _exit_status(self, child_status: int) -> int:
@@ -340,7 +342,7 @@ class Notifier:
         self._supervisor = supervisor
         self._inherited = inherited
         self._pid = 0
-        self._next: messages.Notice | None = None
+        self._next: Variables | None = None
         self.failed_with = 0  # the status of the last failure
 
     def forget(self, names: tuple[bytes, ...]) -> None:
@@ -350,7 +352,7 @@ class Notifier:
         }
         self._inherited = self._inherited._replace(environment=given)
 
-    def tell(self, notice: messages.Notice) -> None:
+    def tell(self, notice: Variables) -> None:
         if self._pid:
             self._next = notice
             return
@@ -378,9 +380,9 @@ class Notifier:
 
     def _fails(self, status: int) -> None:
         self.failed_with = status
-        self._supervisor.send(messages.NotifyFailed())
+        self._supervisor.send("notify_failed")
 
-    def _run(self, notice: messages.Notice) -> None:
+    def _run(self, notice: Variables) -> None:
         """Execute the command away from the terminal and the current directory."""
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -394,4 +396,4 @@ class Notifier:
             signal_mask=frozenset(), ignored_signals=frozenset({signal.SIGINT, signal.SIGQUIT})
         )
         words = ("sh", "-c", self._command)
-        exec_command(b"/bin/sh", words, calm, notice.variables)
+        exec_command(b"/bin/sh", words, calm, notice)

@@ -8,8 +8,8 @@ perform     the performer: carries effects out; only it answers a notification
 lineage     pure: parents, depths, and the relation of a target to its sender
 processes   the processes of the tree, and the exec whose turn it is
 recorder    writes the log for all parts of a run: repeated events as counts, its size limit
-run_end     pure: every reason to end a run, and the steps that follow
-ending      carries those steps out; handles wait(2): stops, and the ends of processes
+run_end     pure: every reason to end a run, and what follows
+ending      does that; handles wait(2): stops, and the ends of processes
 settings    the options of a run
 sandbox     what the kernel enforces, and what it leaves open here
 launch      from fork to the command's first exec; what this machine lacks; agents

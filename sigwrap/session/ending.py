@@ -1,4 +1,4 @@
-"""The end of a run: what wait(2) reports, and the steps that session/run_end.py decides.
+"""The end of a run: what wait(2) reports, and what session/run_end.py decides.
 
 The supervisor is the subreaper of its tree, so wait(2) reports each end to it, and also stops.
 Nothing but Ending ends the command or kills the tree.
@@ -10,11 +10,11 @@ import os
 import time
 
 from sigwrap.bare import TYPE_CHECKING
+from sigwrap.events import Payload
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel import ptrace
 from sigwrap.kernel.ptrace import WALL
-from sigwrap.session import run_end
-from sigwrap.session.run_end import Do, RunEnd
+from sigwrap.session.run_end import LimitReached, RunEnd
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
@@ -25,28 +25,29 @@ _EXEC_STOP_COMES_WITHIN_NS = 300_000
 _SWEEP_S = 0.5
 
 
-class Children:
+class Ending:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._command_pid = session.command_pid
-        self._mediation = session.mediation
-        self._ending = session.ending
         self._loop = session.loop
-        self._signals = session.child_signals
-        self._loop.watch(self._signals.fd, self._on_signal)
+        self._waits = 0
+        self._descendants = linux_process.Sweep(self.reaped)
+        self.run = RunEnd(self, grace_s=session.settings.grace_s)
+        self._loop.watch(session.child_signals.fd, self._on_signal)
 
     def await_exec_stop(self) -> None:
         """Wait a moment for an exec stop. It usually comes sooner than the supervisor could sleep
         and wake up, and sched_yield lets other processes run meanwhile."""
+        signals = self._session.child_signals
         until_ns = time.perf_counter_ns() + _EXEC_STOP_COMES_WITHIN_NS
         while time.perf_counter_ns() < until_ns:
             os.sched_yield()
-            if self._signals.read():
+            if signals.read():
                 self.take()
                 return
 
     def _on_signal(self, _happened: int) -> None:
-        self._signals.read()
+        self._session.child_signals.read()
         self.take()
 
     def take(self) -> None:
@@ -54,7 +55,9 @@ class Children:
             try:
                 pid, wait_status = os.waitpid(-1, _ENDS_AND_STOPS)
             except ChildProcessError:
-                self._ending.no_child_is_left()
+                # Orphans become children of the supervisor, so the tree is empty.
+                self._loop.turn(0)  # handle the last ends, which are events already
+                self.run.no_process_is_left()
                 return
             if pid == 0:
                 return
@@ -63,13 +66,13 @@ class Children:
         self._loop.call_in(0, self.take)
 
     def on_status(self, pid: int, wait_status: int) -> None:
-        if os.WIFSTOPPED(wait_status) or os.WIFCONTINUED(wait_status):
-            self._on_stop(pid, wait_status)
-        else:
-            self._on_end(pid, wait_status)
-
-    def _on_stop(self, pid: int, wait_status: int) -> None:
-        if self._mediation is not None and self._mediation.on_stop(pid, wait_status):
+        mediation = self._session.mediation
+        if not (os.WIFSTOPPED(wait_status) or os.WIFCONTINUED(wait_status)):
+            if mediation is not None:
+                mediation.on_end(pid)
+            self.reaped(pid, wait_status)
+            return
+        if mediation is not None and mediation.on_stop(pid, wait_status):
             return
         if os.WIFSTOPPED(wait_status) and ptrace.let_go_unasked(pid, os.WSTOPSIG(wait_status)):
             return
@@ -77,27 +80,6 @@ class Children:
             self._session.job_control.mirror(wait_status)
             if os.WIFCONTINUED(wait_status):
                 self._session.freezing.freeze_continued()
-
-    def _on_end(self, pid: int, wait_status: int) -> None:
-        if self._mediation is not None:
-            self._mediation.on_end(pid)
-        self._ending.reaped(pid, wait_status)
-
-
-class Ending:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._command_pid = session.command_pid
-        self._recorder = session.recorder
-        self._approvals = session.approvals
-        self._loop = session.loop
-        self._waits = 0
-        self._descendants = linux_process.Sweep(self.reaped)
-        self.run = RunEnd(grace_s=session.settings.grace_s)
-
-    def on(self, happening: run_end.Happening) -> None:
-        for step in self.run.on(happening):
-            self._carry_out(step)
 
     def reaped(self, pid: int, wait_status: int) -> None:
         self._session.processes.reaped(pid, wait_status)
@@ -110,62 +92,66 @@ class Ending:
         if reached is not None:
             self.run.will_end(reached)
         if os.WIFSIGNALED(wait_status):
-            self.on(run_end.CommandEnded(None, os.WTERMSIG(wait_status)))
+            self.run.command_ended(None, os.WTERMSIG(wait_status))
         else:
-            self.on(run_end.CommandEnded(os.WEXITSTATUS(wait_status), None))
+            self.run.command_ended(os.WEXITSTATUS(wait_status), None)
         if reached is not None:
-            self.on(reached)
+            self.run.limit_reached(reached)
 
-    def no_child_is_left(self) -> None:
-        """End the run: orphans become children of the supervisor, so the tree is empty."""
-        self._loop.turn(0)  # handle the last ends, which are events already
-        self.on(run_end.NoProcessLeft())
+    # What RunEnd decides
 
-    def _carry_out(self, step: run_end.Step) -> None:
-        mediation = self._session.mediation
-        match step:
-            case run_end.RecordEvent(event, payload, counts_processes):
-                if counts_processes:
-                    payload = {**payload, "processes": len(self._descendants.alive())}
-                self._recorder.record(event, self._command_pid, payload)
-            case run_end.SignalBudget(reached=reached):
-                self._session.agent_signals.limit_reached(reached)
-            case Do.GRANT_NOTHING:
-                if mediation is not None:
-                    mediation.performer.grant_nothing()
-            case run_end.StopAsking(why=why):
-                self._approvals.stop_asking(why)
-            case Do.ASK_AGAIN:
-                self._approvals.ask_again()
-            case Do.LET_RUN:
-                self._session.freezing.let_run()
-            case Do.FREEZE_AGAIN:
-                self._session.agent_signals.freeze_again()
-            case Do.TERMINATE_COMMAND:
-                linux_process.terminate(self._command_pid)
-            case Do.TERMINATE_DESCENDANTS:
-                for pid in self._descendants.alive():
-                    linux_process.terminate(pid)
-            case run_end.Wait(seconds=seconds):
-                self._wait(seconds)
-            case Do.KILL_TREE:
-                if mediation is not None:
-                    mediation.forks.stop()
-                self._kill_tree()
+    def record(self, event: str, payload: Payload) -> None:
+        self._session.recorder.record(event, self._command_pid, payload)
 
-    def _wait(self, seconds: float) -> None:
+    def record_with_count(self, event: str, payload: Payload) -> None:
+        self.record(event, {**payload, "processes": len(self._descendants.alive())})
+
+    def signal_budget(self, reached: LimitReached) -> None:
+        self._session.agent_signals.limit_reached(reached)
+
+    def stop_asking(self, why: str) -> None:
+        """Deny open approval requests. A waiting caller may block the signal that should end it."""
+        self._session.approvals.stop_asking(why)
+
+    def ask_again(self) -> None:
+        self._session.approvals.ask_again()
+
+    def grant_nothing(self) -> None:
+        """Deny every request from now on."""
+        if self._session.mediation is not None:
+            self._session.mediation.performer.grant_nothing()
+
+    def let_run(self) -> None:
+        """Thaw a frozen tree and release held execs: they could not end otherwise."""
+        self._session.freezing.let_run()
+
+    def freeze_again(self) -> None:
+        """Freeze the tree again that `let_run` thawed: the run goes on after all."""
+        self._session.agent_signals.freeze_again()
+
+    def terminate_command(self) -> None:
+        linux_process.terminate(self._command_pid)
+
+    def terminate_descendants(self) -> None:
+        for pid in self._descendants.alive():
+            linux_process.terminate(pid)
+
+    def wait(self, seconds: float) -> None:
+        """Wait before `grace_over`. Replaces an earlier wait."""
         self._waits += 1
         this_one = self._waits
 
         def over() -> None:
             if this_one == self._waits:
-                self.on(run_end.GraceOver())
+                self.run.grace_over()
 
         self._loop.call_in(seconds, over)
 
-    def _kill_tree(self) -> None:
-        """Kill in short turns, so that the loop goes on meanwhile."""
+    def kill_tree(self) -> None:
+        """Let no process fork, and kill in short turns, so that the loop goes on meanwhile."""
+        if self._session.mediation is not None:
+            self._session.mediation.forks.stop()
         if not self._descendants.run(timeout_s=_SWEEP_S):
-            self._loop.call_in(0, self._kill_tree)
+            self._loop.call_in(0, self.kill_tree)
         elif self._descendants.unkillable:  # the front process also tries, and names them
-            self.on(run_end.NoProcessLeft())
+            self.run.no_process_is_left()

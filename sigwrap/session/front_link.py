@@ -11,17 +11,17 @@ import select
 import time
 
 from sigwrap.bare import TYPE_CHECKING, signal
-from sigwrap.front import messages
+from sigwrap.events import Payload
 from sigwrap.front.messages import LOOKED_AT_EVERY_S, Heartbeat, Place
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel import procfs, signals
 from sigwrap.policy.judge.signals import signal_name
-from sigwrap.session.run_end import Interrupted, KillDemanded, Withdrawn
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
 _LAST_WORDS_S = 0.5
+_MOST_NAMES_BYTES = 4096
 
 
 class FrontLink:
@@ -30,7 +30,7 @@ class FrontLink:
         self._channel = session.channel
         self._command_pid = session.command_pid
         self._recorder = session.recorder
-        self._ending = session.ending
+        self._run = session.ending.run
         self._loop = session.loop
         self._is_drained = False
         self._pidfd = os.pidfd_open(session.facts.front_pid)
@@ -40,14 +40,16 @@ class FrontLink:
     def start_after_scrub(self) -> None:
         """Run the command once it can't read removed variables in the front process."""
         if names := self._session.facts.environment.removed:
-            self._channel.send(messages.Forget(names))
+            # The answer is "forgotten". Without names, the front process erases all variables.
+            fits = sum(map(len, names)) <= _MOST_NAMES_BYTES
+            self._channel.send("forget", names if fits else ())
         else:
             self._session.facts.launched.go()
 
     def drain_front(self) -> None:
         """Read the front process's messages from before the command's end: an interrupt among them
         is why the command ended."""
-        self._channel.send(messages.CommandEnded())
+        self._channel.send("command_ended")  # the answer is "nothing_more"
         poll = select.poll()
         poll.register(self._channel.fd, select.POLLIN)
         deadline = time.monotonic() + _LAST_WORDS_S
@@ -62,64 +64,64 @@ class FrontLink:
 
     def interrupt(self, source: str) -> None:
         """Let the front process decide what the command gets, as for any interrupt."""
-        self._channel.send(messages.InterruptDemanded(source))
+        self._channel.send("interrupt_demanded", source)
 
     def _on_message(self, _happened: int) -> None:
-        for message in self._channel.receive():
-            self._obey(message)
+        self._channel.receive(self)
         if self._channel.is_closed:
             self._loop.unwatch(self._channel.fd)
 
     def _on_end(self, _happened: int) -> None:
         self._loop.unwatch(self._pidfd)
-        self._ending.on(KillDemanded("sigwrap's front process died"))
+        self._run.kill("sigwrap's front process died")
 
-    def _obey(self, message: messages.Message) -> None:
-        match message:
-            case messages.InterruptArrived():
-                self._interrupted(message)
-            case messages.InterruptWithdrawn():
-                self._recorder.record("interrupt_withdrawn", self._command_pid, {})
-                self._ending.on(Withdrawn())
-            case messages.SignalForCommand():
-                self._pass_on(message)
-            case messages.KillTree(reason=reason):
-                self._ending.on(KillDemanded(reason))
-            case messages.Forgotten():
-                self._session.facts.launched.go()
-            case messages.NotifyFailed():
-                self._session.approvals.notify_failed()
-            case messages.NothingMore():
-                self._is_drained = True
-            case _:
-                raise ValueError(f"not for the supervisor: {message}")
+    # Messages of the front process
 
-    def _interrupted(self, message: messages.InterruptArrived) -> None:
-        if message.ends_run:
-            self._ending.on(Interrupted(message.number))
+    def on_forgotten(self) -> None:
+        self._session.facts.launched.go()
+
+    def on_kill_tree(self, reason: str) -> None:
+        self._run.kill(reason)
+
+    def on_notify_failed(self) -> None:
+        self._session.approvals.notify_failed()
+
+    def on_nothing_more(self) -> None:
+        """It has passed on all signals that arrived."""
+        self._is_drained = True
+
+    def on_interrupt_withdrawn(self) -> None:
+        self._recorder.record("interrupt_withdrawn", self._command_pid, {})
+        self._run.interrupt_withdrawn()
+
+    def on_interrupt_arrived(
+        self, number: int, from_terminal: bool, ends_run: bool, sender: Payload
+    ) -> None:
+        if ends_run:
+            self._run.interrupted(number)
         payload = {
-            "signal": message.number,
-            "signal_name": signal_name(message.number),
-            "origin": "terminal" if message.from_terminal else "process",
-            "taken_by": "sigwrap" if message.ends_run else "command",
-            **message.sender,
+            "signal": number,
+            "signal_name": signal_name(number),
+            "origin": "terminal" if from_terminal else "process",
+            "taken_by": "sigwrap" if ends_run else "command",
+            **sender,
         }
-        self._recorder.record("interrupt_received", message.sender["sender_pid"], payload)
+        self._recorder.record("interrupt_received", sender["sender_pid"], payload)
 
-    def _pass_on(self, message: messages.SignalForCommand) -> None:
-        command, number = self._command_pid, message.number
+    def on_signal_for_command(self, number: int, sender: Payload) -> None:
+        command = self._command_pid
         found = procfs.stat(command)
-        if self._ending.run.command_has_ended or found is None or found.has_ended:
+        if self._run.command_has_ended or found is None or found.has_ended:
             return
         if number == signal.SIGCONT and self._session.freezing.is_frozen:
             return  # only an agent SIGCONT thaws the session
         payload = {
             "signal": number,
             "signal_name": signal_name(number),
-            **message.sender,
+            **sender,
         }
         self._recorder.record("interrupt_forwarded", command, payload)
-        if number == signal.SIGINT and message.sender["sender_place"] == Place.AGENT_SIGNAL:
+        if number == signal.SIGINT and sender["sender_place"] == Place.AGENT_SIGNAL:
             self._send_to_job(number)
         else:
             linux_process.send(command, number)

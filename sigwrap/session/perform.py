@@ -386,4 +386,4 @@ class Performer:
         request.is_answered = True
 
     def _end_run(self, _request: Request, effect: effects.EndRun) -> None:
-        self._session.ending.on(effect.reason)
+        self._session.ending.run.limit_reached(effect.reason)

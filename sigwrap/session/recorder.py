@@ -149,7 +149,7 @@ class Recorder:
             self.tell(self.why_not)
             if self._session is not None:
                 # Not in the middle of a request.
-                self._session.loop.call_in(0, self._session.ending.on, self._reached)
+                self._session.loop.call_in(0, self._session.ending.run.limit_reached, self._reached)
             return
         self._report_denials(f"{why}; sigwrap now denies every exec and signal")
         payload: Payload = {

@@ -15,7 +15,7 @@ from sigwrap.errors import NoInterception, StoreError, UsageError
 from sigwrap.events import Payload
 from sigwrap.exec.asked import cwd_of
 from sigwrap.files.tree import make_missing, remove_unused
-from sigwrap.front.messages import Channel, CommandStarted
+from sigwrap.front.messages import Channel
 from sigwrap.kernel import libc, limits, memory, procfs
 from sigwrap.kernel.descriptors import release_inherited
 from sigwrap.kernel.file_state import note_first_devices
@@ -146,7 +146,7 @@ def _supervise(
     own_files.note_own_files()
     note_first_devices()
     started_s = time.monotonic()
-    front.send(CommandStarted(pid=facts.command_pid))
+    front.send("command_started", facts.command_pid)
     release_inherited()
     libc.set_dumpable(False)
     lines, joins = OwnLines(tell), facts.plan.joins

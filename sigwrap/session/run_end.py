@@ -14,8 +14,7 @@ SIGTERM and SIGKILL are agent signals here, to the whole session.
 The first interrupt is no state here: the front process decides which signal the command gets, and
 reports it. The interrupt decides the exit status and closes approval requests.
 
-Pure: a Happening goes in, steps come out (session/ending.py carries them out). A step may record an
-event; a Happening is none.
+Pure: Ending (session/ending.py) carries out what is decided here.
 """
 
 from __future__ import annotations
@@ -23,9 +22,12 @@ from __future__ import annotations
 import errno
 
 from sigwrap import errors
-from sigwrap.bare import Enum, NamedTuple, signal
+from sigwrap.bare import TYPE_CHECKING, Enum, NamedTuple, signal
 from sigwrap.events import Payload
 from sigwrap.policy.judge.signals import signal_name
+
+if TYPE_CHECKING:
+    from sigwrap.session.ending import Ending
 
 LEFTOVERS_GRACE_S = 2.0
 
@@ -38,28 +40,12 @@ class _State(Enum):
     OVER = "over"
 
 
-# What happens to a run
+class NotExecuted(NamedTuple):
+    """The exec of the command failed."""
 
-
-class CommandNotExecuted(NamedTuple):
     errno: int
     why: str
     was_told: bool = False  # the user has read why
-
-
-class CommandEnded(NamedTuple):
-    exit_code: int | None
-    signal: int | None  # that killed it
-
-
-class Interrupted(NamedTuple):
-    """SIGINT, SIGTERM, SIGHUP or SIGQUIT reached sigwrap for the first time."""
-
-    signal: int
-
-
-class Withdrawn(NamedTuple):
-    """The interrupt was for the command alone."""
 
 
 class LimitReached(NamedTuple):
@@ -69,89 +55,12 @@ class LimitReached(NamedTuple):
     used: int | float | None = None  # None if unknown
 
 
-class TerminationDemanded(NamedTuple):
-    """An agent signal asks to end the run."""
-
-    why: str
-    is_for_budget: bool = False  # it follows SIGBUDGET
-
-
-class KillDemanded(NamedTuple):
-    """Kill at once: a second interrupt, the grace period ended, or the front process died."""
-
-    why: str
-
-
 class SwitchedOff(NamedTuple):
-    """The kill switch is on: kill at once, and grant nothing more."""
+    """The kill switch is on."""
 
     reason: str
     by: str
     since_ns: int
-
-
-class GraceOver(NamedTuple):
-    """The time of the last Wait has passed."""
-
-
-class NoProcessLeft(NamedTuple):
-    pass
-
-
-Happening = (
-    CommandNotExecuted
-    | CommandEnded
-    | Interrupted
-    | Withdrawn
-    | LimitReached
-    | TerminationDemanded
-    | KillDemanded
-    | SwitchedOff
-    | GraceOver
-    | NoProcessLeft
-)
-
-
-# The steps that follow
-
-
-class RecordEvent(NamedTuple):
-    event: str
-    payload: Payload
-    counts_processes: bool = False  # in a field of the payload
-
-
-class SignalBudget(NamedTuple):
-    """Send SIGBUDGET for a limit. A SIGTERM follows, which ends the run as the steps here do."""
-
-    reached: LimitReached
-
-
-class StopAsking(NamedTuple):
-    """Deny open approval requests. A waiting caller may block the signal that should end it."""
-
-    why: str
-
-
-class Wait(NamedTuple):
-    """Wait until GraceOver. Replaces an earlier Wait."""
-
-    seconds: float
-
-
-class Do(Enum):
-    """Steps that need no more than their names."""
-
-    GRANT_NOTHING = "deny every request from now on"
-    ASK_AGAIN = "allow approval requests again"
-    LET_RUN = "thaw a frozen tree and release held execs: they could not end otherwise"
-    FREEZE_AGAIN = "freeze the tree again that LET_RUN thawed: the run goes on after all"
-    TERMINATE_COMMAND = "send SIGTERM to the command"
-    TERMINATE_DESCENDANTS = "send SIGTERM to every process of the tree"
-    KILL_TREE = "kill the whole tree, and let no process fork"
-
-
-Step = RecordEvent | SignalBudget | StopAsking | Wait | Do
 
 
 class Result(NamedTuple):
@@ -163,17 +72,18 @@ class Result(NamedTuple):
 
 
 class RunEnd:
-    def __init__(self, *, grace_s: float) -> None:
+    def __init__(self, do: Ending, *, grace_s: float) -> None:
+        self._do = do
         self._grace_s = grace_s
         self._state = _State.RUNNING
         self._interrupted_by = 0
         self.reached_limit: LimitReached | None = None
-        self._terminated: TerminationDemanded | None = None
+        self._terminated: tuple[str, bool] | None = None  # why, and whether for the budget
         self._killed_because = ""
         self._is_killed = False  # before the command ended
         self.switched_off: SwitchedOff | None = None
-        self.not_executed: CommandNotExecuted | None = None
-        self._ended: CommandEnded | None = None
+        self.not_executed: NotExecuted | None = None
+        self._ended: tuple[int | None, int | None] | None = None  # exit code, signal
 
     @property
     def is_over(self) -> bool:
@@ -187,92 +97,97 @@ class RunEnd:
     def command_has_ended(self) -> bool:
         return self._ended is not None
 
+    def command_ended(self, exit_code: int | None, killer: int | None) -> None:
+        if self.is_over:
+            return
+        self._ended = exit_code, killer
+        if not self.kills:
+            self._state = _State.CLEARING
+            self._do.terminate_descendants()
+            self._do.let_run()
+            self._do.wait(LEFTOVERS_GRACE_S)
+
+    def interrupted(self, number: int) -> None:
+        """SIGINT, SIGTERM, SIGHUP or SIGQUIT reached sigwrap for the first time.
+
+        It may be reported after the end, and is still the reason for it.
+        """
+        self._interrupted_by = number
+        if not self.is_over:
+            self._do.stop_asking("sigwrap was interrupted")
+            self._do.let_run()
+
+    def interrupt_withdrawn(self) -> None:
+        """The interrupt was for the command alone."""
+        if self.is_over:
+            return
+        self._interrupted_by = 0
+        if self._state is _State.RUNNING:
+            self._do.ask_again()
+            self._do.freeze_again()
+
     def will_end(self, reached: LimitReached) -> None:
-        """Note the limit while the request that reached it is being denied. LimitReached follows.
-        Whatever the command does until then counts as the limit's effect."""
+        """Note the limit while the request that reached it is being denied. `limit_reached`
+        follows. Whatever the command does until then counts as the limit's effect."""
         if self._state is _State.RUNNING and not self._interrupted_by:
             self.reached_limit = reached
 
-    def on(self, happening: Happening) -> tuple[Step, ...]:
-        if isinstance(happening, Interrupted):
-            # An interrupt may be reported after the end. It is still the reason for it.
-            self._interrupted_by = happening.signal
-        if self._state is _State.OVER:
-            return ()
-        match happening:
-            case CommandNotExecuted():
-                self.not_executed = happening
-                return ()
-            case CommandEnded():
-                return self._command_ended(happening)
-            case Interrupted():
-                return (StopAsking("sigwrap was interrupted"), Do.LET_RUN)
-            case Withdrawn():
-                self._interrupted_by = 0
-                return (Do.ASK_AGAIN, Do.FREEZE_AGAIN) if self._state is _State.RUNNING else ()
-            case LimitReached():
-                return self._limit_reached(happening)
-            case TerminationDemanded():
-                return self._termination_demanded(happening)
-            case KillDemanded():
-                self._killed_because = happening.why
-                self._is_killed = self._ended is None
-                killed = RecordEvent(
-                    "interrupt_escalated", {"reason": happening.why}, counts_processes=True
-                )
-                return (killed, *self._kill())
-            case SwitchedOff():
-                return self._switched_off(happening)
-            case GraceOver():
-                return self._kill() if self._state is not _State.KILLING else ()
-            case NoProcessLeft():
-                self._state = _State.OVER
-                return ()
+    def limit_reached(self, reached: LimitReached) -> None:
+        if self._state is _State.RUNNING:
+            self._state = _State.ENDING
+            if not self._interrupted_by:
+                self.reached_limit = reached
+            self._do.record("limit_exceeded", _exceeded(reached))
+            # A SIGTERM follows SIGBUDGET, which ends the run as this does.
+            self._do.signal_budget(reached)
+            self._terminate("a limit was reached")
+        elif reached is self.reached_limit and not self.is_over:
+            self._do.record("limit_exceeded", _exceeded(reached))
 
-    def _command_ended(self, ended: CommandEnded) -> tuple[Step, ...]:
-        self._ended = ended
-        if self._state is _State.KILLING:
-            return ()
-        self._state = _State.CLEARING
-        return (Do.TERMINATE_DESCENDANTS, Do.LET_RUN, Wait(LEFTOVERS_GRACE_S))
+    def terminate(self, why: str, *, is_for_budget: bool = False) -> None:
+        """End the run for an agent signal. `is_for_budget`: it follows SIGBUDGET."""
+        if self._state is _State.RUNNING:
+            self._state = _State.ENDING
+            if not self._interrupted_by:
+                self._terminated = why, is_for_budget
+            self._terminate("the session is ending")
 
-    def _limit_reached(self, reached: LimitReached) -> tuple[Step, ...]:
-        if self._state is not _State.RUNNING:
-            return (_exceeded(reached),) if reached is self.reached_limit else ()
-        self._state = _State.ENDING
-        if not self._interrupted_by:
-            self.reached_limit = reached
-        return (
-            _exceeded(reached),
-            SignalBudget(reached),
-            *self._terminate("a limit was reached"),
-        )
-
-    def _termination_demanded(self, demanded: TerminationDemanded) -> tuple[Step, ...]:
-        if self._state is not _State.RUNNING:
-            return ()
-        self._state = _State.ENDING
-        if not self._interrupted_by:
-            self._terminated = demanded
-        return self._terminate("the session is ending")
-
-    def _terminate(self, why: str) -> tuple[Step, ...]:
-        return (StopAsking(why), Do.TERMINATE_COMMAND, Do.LET_RUN, Wait(self._grace_s))
-
-    def _switched_off(self, switched: SwitchedOff) -> tuple[Step, ...]:
-        if self.switched_off is not None:
-            return ()
-        self.switched_off = switched
-        return (
-            RecordEvent("killswitch_activated", switched._asdict(), counts_processes=True),
-            StopAsking("the kill switch is on"),
-            Do.GRANT_NOTHING,
-            *self._kill(),
-        )
-
-    def _kill(self) -> tuple[Step, ...]:
+    def kill(self, why: str) -> None:
+        """Kill at once: a second interrupt, the grace period ended, the front process died, an
+        agent signal."""
+        if self.is_over:
+            return
+        self._killed_because = why
+        self._is_killed = self._ended is None
         self._state = _State.KILLING
-        return (Do.KILL_TREE,)
+        self._do.record_with_count("interrupt_escalated", {"reason": why})
+        self._do.kill_tree()
+
+    def switch_off(self, switched: SwitchedOff) -> None:
+        """Kill at once, and grant nothing more."""
+        if self.switched_off is not None or self.is_over:
+            return
+        self.switched_off = switched
+        self._state = _State.KILLING
+        self._do.record_with_count("killswitch_activated", switched._asdict())
+        self._do.stop_asking("the kill switch is on")
+        self._do.grant_nothing()
+        self._do.kill_tree()
+
+    def grace_over(self) -> None:
+        """The time of the last wait has passed."""
+        if self._state not in (_State.KILLING, _State.OVER):
+            self._state = _State.KILLING
+            self._do.kill_tree()
+
+    def no_process_is_left(self) -> None:
+        self._state = _State.OVER
+
+    def _terminate(self, why: str) -> None:
+        self._do.stop_asking(why)
+        self._do.terminate_command()
+        self._do.let_run()
+        self._do.wait(self._grace_s)
 
     def result(self) -> Result:
         if self.switched_off is not None:
@@ -287,8 +202,8 @@ class RunEnd:
         if self.reached_limit is not None:
             return Result(errors.LIMIT_REACHED, 0, self.reached_limit.why)
         if self._terminated is not None:
-            why = self._terminated.why
-            if self._terminated.is_for_budget:
+            why, is_for_budget = self._terminated
+            if is_for_budget:
                 return Result(errors.LIMIT_REACHED, 0, why)
             return Result(errors.INTERRUPTED, signal.SIGTERM, why)
         if self._interrupted_by:
@@ -309,8 +224,8 @@ class RunEnd:
         return Result(status, 0, errors.COMMAND_ENDED)
 
 
-def _exceeded(reached: LimitReached) -> RecordEvent:
-    payload = {
+def _exceeded(reached: LimitReached) -> Payload:
+    payload: Payload = {
         "limit": reached.limit,
         "maximum": reached.maximum,
         "effect": "terminated",
@@ -318,4 +233,4 @@ def _exceeded(reached: LimitReached) -> RecordEvent:
     }
     if reached.used is not None:
         payload["used"] = reached.used
-    return RecordEvent("limit_exceeded", payload)
+    return payload

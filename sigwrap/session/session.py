@@ -26,7 +26,7 @@ from sigwrap.kernel.signals import SignalFd
 from sigwrap.policy.judge.network import UNIX, Direction, endpoint_of
 from sigwrap.policy.judge.request import Action
 from sigwrap.session.diagnosis import Diagnostic
-from sigwrap.session.ending import Children, Ending
+from sigwrap.session.ending import Ending
 from sigwrap.session.front_link import FrontLink, JobControl
 from sigwrap.session.launch import Launch
 from sigwrap.session.lineage import Process
@@ -34,7 +34,7 @@ from sigwrap.session.loop import Loop, WorkerPool
 from sigwrap.session.mediation import Mediation
 from sigwrap.session.processes import ExecTurns, Processes
 from sigwrap.session.recorder import Recorder
-from sigwrap.session.run_end import CommandNotExecuted, LimitReached, RunEnd
+from sigwrap.session.run_end import LimitReached, NotExecuted, RunEnd
 from sigwrap.session.sandbox import Sandbox
 from sigwrap.session.settings import RunSettings, is_unattended
 from sigwrap.start.command import HostEnvironment
@@ -119,7 +119,6 @@ class Session:
         self.job_control = JobControl(self)
         self.freezing = Freezing(self)
         self.ending = Ending(self)
-        self.children = Children(self)
         self.kill_switch = KillSwitch(self)
         self.front = FrontLink(self)
         self.agent_signals = AgentSignals(self)
@@ -178,7 +177,7 @@ class Session:
         if notification is not None:
             mediation.answer(notification)
             if mediation.execs.tracer.holds(notification.tid):
-                self.children.await_exec_stop()
+                self.ending.await_exec_stop()
 
     def _on_launch_result(self, _happened: int) -> None:
         channel = self.facts.launched.channel
@@ -188,15 +187,15 @@ class Session:
             if self.mediation is not None and error == errno.EACCES:
                 # No other process has made an exec by then.
                 why = self.mediation.execs.mediator.last_denial
-            told = CommandNotExecuted(error, why or os.strerror(error), was_told=bool(why))
-            self.ending.on(told)
+            told = NotExecuted(error, why or os.strerror(error), was_told=bool(why))
+            self.ending.run.not_executed = told
         self.loop.unwatch(channel.fileno())
         channel.close()
 
     def _on_wall_time(self) -> None:
         maximum = self.policy.limits.wall_time_s
         why = f"wall_time: the limit of {maximum} s was reached"
-        self.ending.on(LimitReached("wall_time", maximum, why, used=maximum))
+        self.ending.run.limit_reached(LimitReached("wall_time", maximum, why, used=maximum))
 
     def _beat(self) -> None:
         self.channel.beat()

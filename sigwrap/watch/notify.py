@@ -5,12 +5,10 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 
-from sigwrap.approve.requests import wants
-from sigwrap.front.messages import Notice
+from sigwrap.approve.wording import notice_of
 from sigwrap.kernel import procfs
 from sigwrap.session.settings import BELL
 from sigwrap.start import onefile
-from sigwrap.text import printable
 from sigwrap.watch.board import Board, ListedRequest
 
 
@@ -48,10 +46,9 @@ class Notifier:
         return True
 
     def _run(self, request: ListedRequest) -> None:
-        what = f"{request.process} {wants(request.kind)}: {request.masked or request.what}"
-        notice = Notice(request.id, printable(what), printable(request.rule), self._store)
+        variables = notice_of(request.id, request, self._store)
         try:
-            self._running = start_apart(["/bin/sh", "-c", self._command], notice.variables)
+            self._running = start_apart(["/bin/sh", "-c", self._command], variables)
         except OSError as error:
             self.failed = f"cannot run the --notify command: {error.strerror}"
 

@@ -35,7 +35,7 @@ STEPS = (
     ("hold", "sigwrap.exec.verify", "Tracer.hold"),
     ("answer", "sigwrap.kernel.seccomp", "Listener.resume"),
     ("rest of the request", "sigwrap.session.mediation", "Mediation.answer"),
-    ("wait for the exec stop", "sigwrap.session.ending", "Children.await_exec_stop"),
+    ("wait for the exec stop", "sigwrap.session.ending", "Ending.await_exec_stop"),
     ("verify", "sigwrap.exec.verify", "difference"),
     ("note the image", "sigwrap.session.processes", "Processes.loaded"),
     ("let go", "sigwrap.kernel.ptrace", "detach"),

@@ -16,7 +16,7 @@ from sigwrap.control.usage import (
     Usage,
 )
 from sigwrap.policy.judge.rules import Limits
-from sigwrap.session.run_end import KillDemanded, LimitReached
+from sigwrap.session.run_end import LimitReached
 
 MIB = 1 << 20
 SUPERVISOR = 10
@@ -82,7 +82,7 @@ class Run(Usage):
         self.passed: list[object] = []
         self._processors = processors
         self._recorder: Any = SimpleNamespace(record=self._record)
-        self._ending: Any = SimpleNamespace(on=self.passed.append)
+        self._run: Any = SimpleNamespace(limit_reached=self.passed.append, kill=self.passed.append)
 
     def _record(self, event: str, _pid: int, payload: dict[str, object]) -> None:
         self.passed.append((event, payload))
@@ -139,7 +139,7 @@ def test_memory_beyond_the_limit_counts_once() -> None:
     subject.after_memory(200 * MIB, is_certain=True)
     assert subject.after_memory(249 * MIB, is_certain=True) == []
     (grows,) = subject.after_memory(251 * MIB, is_certain=True)
-    assert grows == KillDemanded("memory: 251M in use by now, over the limit of 100M")
+    assert grows == "memory: 251M in use by now, over the limit of 100M"
     assert subject.after_memory(900 * MIB, is_certain=True) == []
 
 

@@ -1,62 +1,79 @@
-"""What one end of the channel sends is what the other receives."""
+"""What one end of the channel sends is called at the other."""
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from sigwrap.front import messages
-from sigwrap.front.messages import Channel, Message, Place, Sender
+import sigwrap
+from sigwrap.front.messages import Channel, Place, Sender
+from sigwrap.front.process import FrontProcess
+from sigwrap.session.front_link import FrontLink
 
 SENDER = Sender(12, 1000, Place.OUTSIDE, "a name \udcff\n").payload
-MESSAGES: list[Message] = [
-    messages.InterruptArrived(2, from_terminal=True, ends_run=False, sender=SENDER),
-    messages.InterruptWithdrawn(),
-    messages.SignalForCommand(10, messages.NO_SENDER.payload),
-    messages.KillTree("a reason"),
-    messages.CommandStarted(4242),
-    messages.Forget((b"A", b"\xff", b"C", b"D")),
-    messages.Forget(()),
-    messages.Forgotten(),
-    messages.CommandEnded(),
-    messages.NothingMore(),
-    messages.DiedOf(9),
-    messages.InterruptDemanded("somewhere \udcff"),
-    messages.HeldUp(125),
-    messages.Notice("3f9a10", "May it?", "a rule", "/a/store"),
-    messages.NotifyFailed(),
-]
+SENT = re.compile(r"(?:channel|front|supervisor)\.send\(\s*\"(\w+)\"")
 
 
-def _received(*messages: Message) -> list[Message]:
+class Receiver:
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *words: self.calls.append((name, *words))
+
+
+def received(*message: object) -> list[tuple[object, ...]]:
     ours, theirs = Channel.pair()
+    receiver = Receiver()
     try:
-        for message in messages:
-            ours.send(message)
-        return theirs.receive()
+        name, *words = message
+        ours.send(str(name), *words)
+        theirs.receive(receiver)
+        return receiver.calls
     finally:
         ours.close()
         theirs.close()
 
 
-def test_each_message_arrives_as_it_was() -> None:
-    assert _received(*MESSAGES) == MESSAGES
-    assert {type(each) for each in MESSAGES} == set(messages._KINDS)
+@pytest.mark.parametrize(
+    "words",
+    [(), (2, True, False, SENDER), ("a reason",), ((b"A", b"\xff"),), ({b"A": b"\xff"},)],
+)
+def test_each_message_arrives_as_it_was(words: tuple[object, ...]) -> None:
+    assert received("name", *words) == [("on_name", *words)]
 
 
 @pytest.mark.parametrize("character", ["x", "\U0001f600", "\udcff"])
 def test_a_long_text_is_cut(character: str) -> None:
-    (notice,) = _received(messages.Notice(*[character * 100_000] * 4))
-    assert notice == messages.Notice(*[character * 4096] * 4)
+    assert received("name", character * 100_000) == [("on_name", character * 4096)]
 
 
-def test_of_too_many_names_all_are_forgotten() -> None:
-    assert _received(messages.Forget((b"x" * 4000, b"y" * 97))) == [messages.Forget(())]
+def test_each_message_that_is_sent_has_a_receiver() -> None:
+    sent = {
+        name
+        for file in Path(inspect.getfile(sigwrap)).parent.rglob("*.py")
+        for name in SENT.findall(file.read_text())
+    }
+    received = {
+        name.removeprefix("on_")
+        for end in (FrontProcess, FrontLink)
+        for name in vars(end)
+        if name.startswith("on_")
+    }
+    assert len(sent) > 10
+    assert sent == received
 
 
 def test_a_closed_end_is_noticed() -> None:
     ours, theirs = Channel.pair()
     ours.close()
-    assert theirs.receive() == []
+    receiver = Receiver()
+    theirs.receive(receiver)
+    assert receiver.calls == []
     assert theirs.is_closed
-    theirs.send(messages.Forgotten())
+    theirs.send("name")
     theirs.close()

@@ -18,7 +18,6 @@ from sigwrap.kernel.peer import Peer
 from sigwrap.policy.judge.rules import Trust
 from sigwrap.session.effects import ExecTurn
 from sigwrap.session.processes import ExecTurns
-from sigwrap.session.run_end import KillDemanded, TerminationDemanded
 from tests.mediate.transcript import engine
 from tests.support.stand_in import session_of
 
@@ -55,7 +54,7 @@ class Session:
             mediation=SimpleNamespace(performer=self),
             policy=policy._replace(trust=Trust(boundary=trust)),
             recorder=self,
-            ending=self,
+            ending=SimpleNamespace(run=self),
             loop=self,
             job_control=self,
             command_pid=7,
@@ -93,8 +92,11 @@ class Session:
     def call_in(self, _seconds: float, call: Callable[..., None], *words: Any) -> None:
         self.later.append(partial(call, *words))
 
-    def on(self, happening: KillDemanded | TerminationDemanded) -> None:
-        self.log.append(f"{type(happening).__name__}: {happening.why}")
+    def terminate(self, why: str, *, is_for_budget: bool) -> None:
+        self.log.append(f"terminate{' for budget' if is_for_budget else ''}: {why}")
+
+    def kill(self, why: str) -> None:
+        self.log.append(f"kill: {why}")
 
     def tell(self, _text: str) -> None: ...
 
@@ -135,7 +137,7 @@ def test_each_is_recorded_before_it_takes_effect() -> None:
     assert session.send(TERM, "over") == [
         "delivered",
         "agent_signal SIGTERM delivered",
-        "TerminationDemanded: ended by agent signal SIGTERM from operator: over",
+        "terminate: ended by agent signal SIGTERM from operator: over",
     ]
 
 
@@ -199,7 +201,7 @@ def test_without_a_log_nothing_continues_and_a_kill_still_kills() -> None:
     session.writes = False
     assert session.send(CONT)[0] == "failed"
     assert session.freezing.is_frozen and session.exec_turns.is_closed
-    assert session.send(KILL)[-1].startswith("KillDemanded")
+    assert session.send(KILL)[-1].startswith("kill")
 
 
 def test_a_run_that_is_ending_can_be_killed_once() -> None:
@@ -210,7 +212,7 @@ def test_a_run_that_is_ending_can_be_killed_once() -> None:
         assert session.send(kill) == [
             "delivered",
             f"agent_signal {name} delivered",
-            f"KillDemanded: agent signal {name} from operator",
+            f"kill: agent signal {name} from operator",
         ]
     assert session.send(KILL) == ["no-op", "agent_signal SIGKILL no-op"]
     assert session.send(STOP) == ["no-op", "agent_signal SIGSTOP no-op"]
@@ -224,7 +226,7 @@ def test_a_signal_without_its_reaction_is_only_logged() -> None:
         "delivered",
         "agent_signal SIGTRUST delivered",
         "agent_signal SIGKILL delivered",
-        "KillDemanded: agent signal SIGTRUST from operator",
+        "kill: agent signal SIGTRUST from operator",
     ]
 
 
@@ -244,7 +246,7 @@ def test_an_error_at_a_stop_kills_and_one_in_a_diagnosis_does_not(
 
     monkeypatch.setattr(EmptyTree, "stop_all", fail)
     assert session.send(STOP)[-1] == (
-        "KillDemanded: internal error of sigwrap at SIGSTOP: OSError: no more"
+        "kill: internal error of sigwrap at SIGSTOP: OSError: no more"
     )
 
 
@@ -269,5 +271,5 @@ def test_requests_through_the_control_socket() -> None:
     assert session.signals.on_request(of_none, peer)["ok"] is False
     assert ask("term")["outcome"] == "delivered"
     assert session.log[-1] == (
-        "TerminationDemanded: ended by agent signal SIGTERM from uid 1000, pid 812: lunch"
+        "terminate: ended by agent signal SIGTERM from uid 1000, pid 812: lunch"
     )

@@ -11,7 +11,7 @@ import pytest
 
 from sigwrap.kernel import process as linux_process
 from sigwrap.session.ending import Ending
-from sigwrap.session.run_end import LimitReached, NoProcessLeft
+from sigwrap.session.run_end import LimitReached
 from tests.support.stand_in import Anything, session_of
 
 COMMAND = 40
@@ -48,7 +48,7 @@ def test_what_command_leaves_has_a_grace_of_its_own(killed: list[str]) -> None:
     """COMMAND may end when nearly all of its time to end is over."""
     loop = Calls()
     ending = ending_on(loop)
-    ending.on(LimitReached("wall_time", 1, "wall_time: 1 s are over"))
+    ending.run.limit_reached(LimitReached("wall_time", 1, "wall_time: 1 s are over"))
     ending.reaped(COMMAND, 0)
     of_command, of_what_it_left = loop.later
     of_command()
@@ -59,7 +59,7 @@ def test_what_command_leaves_has_a_grace_of_its_own(killed: list[str]) -> None:
 
 def test_a_command_that_stays_is_killed_after_its_grace(killed: list[str]) -> None:
     loop = Calls()
-    ending_on(loop).on(LimitReached("wall_time", 1, "wall_time: 1 s are over"))
+    ending_on(loop).run.limit_reached(LimitReached("wall_time", 1, "wall_time: 1 s are over"))
     loop.later.pop()()
     assert killed == ["killed"]
 
@@ -69,5 +69,5 @@ def test_a_limit_that_ended_command_is_why_the_run_ended(killed: list[str]) -> N
     reached = LimitReached("memory", 1, "memory: the kernel killed a process")
     ending = ending_on(Calls(), SimpleNamespace(limit_at_end=lambda: reached))
     ending.reaped(COMMAND, 9)
-    ending.on(NoProcessLeft())
+    ending.run.no_process_is_left()
     assert ending.run.result()[::2] == (124, reached.why)

@@ -74,13 +74,15 @@ class Stage:
         self.answers_at_once: Answer | None = None
         self.on_answer: Any = None
         self.timers: list[Any] = []
-        ending = SimpleNamespace(on=lambda reason: self.happened.append(f"end {reason.limit}"))
+        run = SimpleNamespace(
+            limit_reached=lambda reached: self.happened.append(f"end {reached.limit}")
+        )
         session = session_of(
             recorder=self,
             approvals=self,
             loop=self,
             pool=SimpleNamespace(run=self.do),
-            ending=ending,
+            ending=SimpleNamespace(run=run),
             watchers=self,
         )
         self.performer = Performer(session, self)

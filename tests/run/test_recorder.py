@@ -31,8 +31,8 @@ class Ending:
     def __init__(self) -> None:
         self.will_end: list[LimitReached] = []  # while a request is denied for it
         self.ends: list[LimitReached] = []
-        run = SimpleNamespace(will_end=self.will_end.append)
-        ending = SimpleNamespace(run=run, on=self.ends.append)
+        run = SimpleNamespace(will_end=self.will_end.append, limit_reached=self.ends.append)
+        ending = SimpleNamespace(run=run)
         loop = SimpleNamespace(call_in=lambda _seconds, call, *words: call(*words))
         self.session: Any = session_of(loop=loop, ending=ending)
 

@@ -295,9 +295,9 @@ class Switch:
             record=lambda name, _pid, payload: self.done.append((name, payload)),
             tell=lambda _line: self.done.append("told"),
         )
-        ending = SimpleNamespace(on=lambda killed: self.done.append(killed.reason))
+        run = SimpleNamespace(switch_off=lambda switched: self.done.append(switched.reason))
         self._switch._is_thread_idle = False  # it never polls here
-        self._switch.begin(session_of(recorder=recorder, ending=ending))
+        self._switch.begin(session_of(recorder=recorder, ending=SimpleNamespace(run=run)))
 
     def on(self, answer: Answer) -> list[object]:
         self.done.clear()
@@ -370,7 +370,7 @@ class Polled:
         self._recorder: Any = recorder
 
     def start(self) -> None:
-        ending = SimpleNamespace(on=self._on_killed)
+        ending = SimpleNamespace(run=SimpleNamespace(switch_off=self._on_killed))
         self._switch.begin(session_of(loop=self.loop, recorder=self._recorder, ending=ending))
 
     @property
