@@ -201,6 +201,10 @@ class Recording:
         for fd, wanted in enumerate(self._inodes):
             if _inode_of_path(f"/proc/{pid}/fd/{fd}") != wanted:
                 return "its standard streams are not the recorded ones"
+        return self._give_stub_its_ends()
+
+    def _give_stub_its_ends(self) -> str:
+        """Return why that fails, or an empty string."""
         try:
             flags = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
             socket.send_fds(self._to_stub, [READY], self._stub_ends, flags)
@@ -261,6 +265,8 @@ class Recording:
         found = procfs.stat(self.command.pid)
         ended = found is not None and found.start_time == self.command.start_time
         self._status = os.waitstatus_to_exitcode(found.exit_status) if found and ended else 0
+        if self._stub_ends:  # the kernel has refused its exec, and it has said why
+            self._give_stub_its_ends()
         given, *outputs = self._streams
         self._close(given)
         if self._unread_input >= 0:
