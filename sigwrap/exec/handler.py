@@ -109,6 +109,7 @@ class Execs:
         if only_asks(notification, syscall):  # its flags are in a register
             self._performer.leave_to_the_kernel(notification.id)
             return
+        self.traced.execs_again(process, notification.tid)
         steps, held = self.mediator.mediate(process, syscall), ExecHoldings(self)
         self._performer.begin(
             Request(notification, process, syscall, steps, handler=self, holdings=held)

@@ -190,6 +190,23 @@ class TracedExecs:
 
     # The exec
 
+    def execs_again(self, process: Process, tid: int) -> None:
+        """End an exec that goes on if its thread makes another one: the kernel has refused it.
+
+        The next one waits for its end, and looks the same in /proc.
+        """
+        for tracer in self._tracers.values():
+            request = tracer.request
+            if request is None or tracer.judged is None:
+                continue
+            if request.process is not process or request.tid != tid:  # an exec frees a thread's id
+                continue
+            if _is_about_to_end(tracer.tid):  # it may not have stopped the new image
+                self._kill(request, _TRACER_ENDED)
+            else:
+                self._end(request, Ran())
+            return
+
     def _look(self, request: Request) -> None:
         """Look how far an exec has got, until it is over."""
         tracer: HeldTracer | None = request.holdings.held_tracer

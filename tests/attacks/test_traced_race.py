@@ -116,6 +116,32 @@ def test_nobody_runs_on_after_an_exec(as_user: Sigwrap, compiled: Path, first: P
     assert all(event.payload["verified"] for event in as_user.sealed_events("exec_allowed"))
 
 
+EXECS_AGAIN = """
+import ctypes, os, sys
+child = os.fork()
+if not child:
+    ctypes.CDLL(None).ptrace(0, 0, 0, 0)  # PTRACE_TRACEME
+    libc, none = ctypes.CDLL(None), ctypes.c_char_p()
+    libc.execvp(sys.argv[1].encode(), (ctypes.c_char_p * 2)(b"script", none))  # then /bin/sh
+    os._exit(1)
+while os.WIFSTOPPED(status := os.waitpid(child, 0)[1]):
+    ctypes.CDLL(None).ptrace(7, child, 0, 0)  # PTRACE_CONT
+print(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_traced_caller_whose_exec_fails_may_make_another_at_once(as_user: Sigwrap) -> None:
+    script = as_user.folder / "script"
+    script.write_text("exit 3\n")  # no first line: the kernel refuses it
+    script.chmod(0o755)
+    path = policy(as_user.folder, RULES, TRACING)
+    done = as_user.run(
+        "-p", path, "--", *PYTHON, "-c", EXECS_AGAIN, str(script), within_s=AT_MOST_S
+    )
+    assert done.stdout == b"3\n", done
+    assert not as_user.sealed_events("exec_verification_failed")
+
+
 TRACES = """
 import ctypes, os, signal
 call = ctypes.CDLL(None, use_errno=True).syscall

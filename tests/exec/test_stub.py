@@ -52,6 +52,13 @@ def test_what_it_reads_and_writes_is_in_the_log(as_user: Sigwrap) -> None:
     assert ended.payload["stub_pid"] == redirected.pid
 
 
+def test_a_command_that_the_kernel_refuses_says_why(as_user: Sigwrap) -> None:
+    done = as_user.run(*prepared(as_user, "no first line\n"), "./tool", input=b"unread")
+    assert done.returncode == 126
+    assert done.stderr == b"sigwrap-stub: real-tool: Exec format error\n"
+    assert stored(as_user.sealed_events("io_recorded"), "stderr") == done.stderr
+
+
 @pytest.mark.promise("replay")
 def test_replay_shows_what_was_recorded(as_user: Sigwrap) -> None:
     program = "import subprocess; [subprocess.run(['./tool', word]) for word in 'ab']"
