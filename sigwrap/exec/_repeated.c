@@ -250,8 +250,8 @@ static void answer(int error)
 
 static PyObject *ended; /* pidfds of other processes */
 
-/* Return 0, for the slow path, if a signal has ended it, it is not reaped yet, or its
-   event can't be recorded. */
+/* Return 0, for the slow path, if a signal has ended it, it is not reaped yet, or its event can't be
+   recorded. */
 static int has_ended_here(Seen *process)
 {
     uint64_t info[8] = {PIDFD_INFO_EXIT};
