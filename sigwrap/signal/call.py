@@ -47,6 +47,18 @@ _IOPRIO_CLASS_SHIFT, _IOPRIO_CLASS_MASK, _IOPRIO_CLASS_RT = 13, 7, 1
 _SHELLS = frozenset("sh bash rbash dash ash busybox zsh ksh mksh yash posh fish".split())
 
 
+class AnswerKnown(Exception):
+    """The arguments show the answer, whichever processes there are.
+
+    The supervisor returns a failure itself: the kernel would read the caller's memory again, and
+    another thread may have changed it.
+    """
+
+    def __init__(self, answer: Continue | Fail) -> None:
+        super().__init__(answer)
+        self.answer = answer
+
+
 def read_words(notification: Notification, syscall: str, *, may_wait: bool) -> bytes | None:
     """Return the memory that the call points to, None if it cannot be read.
 
@@ -73,33 +85,30 @@ def read_words(notification: Notification, syscall: str, *, may_wait: bool) -> b
         return None
 
 
-def read_call(
-    notification: Notification, syscall: str, words: bytes | None
-) -> SignalCall | Continue | Fail:
-    """Decode a call, or return its answer if that is the same for all processes that exist.
+def read_call(notification: Notification, syscall: str, words: bytes | None) -> SignalCall:
+    """Decode a call. `words` is the memory that it points to, None if that cannot be read.
 
-    `words` is the memory that it points to, None if that cannot be read. The supervisor returns a
-    failure itself: the kernel would read that memory again, and another thread may have changed it.
+    Raises AnswerKnown.
     """
     first, second, third = map(int32, notification[6:9])
     match syscall:
         case "kill" | "tkill" | "rt_sigqueueinfo":
             if syscall != "kill" and first <= 0:
-                return REACHES_NONE
+                raise AnswerKnown(REACHES_NONE)
             thread = first if syscall == "tkill" else 0
             info = _siginfo(notification, words, second)
             return SignalCall(syscall, CallKind.NUMBER, second, first, thread, info=info)
         case "tgkill" | "rt_tgsigqueueinfo":
             # The kernel requires that the thread belongs to this process, which is the target.
             if first <= 0 or second <= 0:
-                return REACHES_NONE
+                raise AnswerKnown(REACHES_NONE)
             info = _siginfo(notification, words, third)
             return SignalCall(syscall, CallKind.NUMBER, third, first, second, info=info)
         case "pidfd_send_signal":
             flags = notification.argument3 & 0xFFFFFFFF
             is_self = first in (PIDFD_SELF_THREAD, _PIDFD_SELF_PROCESS)
             if flags not in _PIDFD_FLAGS or (first < 0 and not is_self):
-                return REACHES_NONE  # EINVAL or EBADF for any descriptors
+                raise AnswerKnown(REACHES_NONE)  # EINVAL or EBADF for any descriptors
             kind = CallKind.ITSELF if is_self else CallKind.PIDFD
             info = _siginfo(notification, words)
             return SignalCall(syscall, kind, second, first, flags=flags, info=info)
@@ -113,7 +122,7 @@ def read_call(
             return _on_another(syscall, CallKind.CHANGE, signal.SIGSTOP, first, second)
         case "process_vm_readv" | "process_vm_writev":
             if not notification.argument2 or not notification.argument4:
-                return REACHES_NONE  # nothing is copied, and no process is looked up
+                raise AnswerKnown(REACHES_NONE)  # nothing is copied, and no process is looked up
             return _on_another(syscall, CallKind.TRACE, signal.SIGKILL, first)
         case "perf_event_open":
             if notification.argument4 & calls.PERF_FLAG_PID_CGROUP or second < 0:
@@ -123,33 +132,18 @@ def read_call(
             which = first - (syscall == "ioprio_set")  # ioprio_set counts from 1
             target = EVERY_PROCESS if which == calls.PRIO_USER else second
             if target < 0 and which != calls.PRIO_USER:
-                return REACHES_NONE
+                raise AnswerKnown(REACHES_NONE)
             if which == calls.PRIO_PGRP:
                 target = -target
             return SignalCall(syscall, CallKind.CHANGE, signal.SIGSTOP, target, value=third)
         case "setpgid":
             if first < 0 or second <= 0 or first == second:
-                return REACHES_NONE  # EINVAL, or a group that the process itself leads
+                raise AnswerKnown(REACHES_NONE)  # EINVAL, or a group that the process itself leads
             return SignalCall(syscall, CallKind.JOIN, signal.SIGTTIN, -second, thread=first)
         case "ioctl":
-            if words is None:
-                return would_fail(errno.EFAULT)
-            return _ioctl(
-                syscall,
-                first,
-                notification.argument1 & 0xFFFFFFFF,
-                memoryview(words).cast("i").tolist(),
-            )
+            return _ioctl(syscall, first, notification.argument1 & 0xFFFFFFFF, words)
         case "fcntl" | "fcntl64":
-            if words is None:
-                return would_fail(errno.EFAULT)
-            return _fcntl(
-                syscall,
-                first,
-                notification.argument1 & 0xFFFFFFFF,
-                third,
-                memoryview(words).cast("i").tolist(),
-            )
+            return _fcntl(syscall, first, notification.argument1 & 0xFFFFFFFF, third, words)
         case _:
             raise _unknown(syscall)
 
@@ -167,26 +161,26 @@ def _siginfo(
 
 def _on_another(
     syscall: str, kind: CallKind, number: int, target: int, value: int = 0
-) -> SignalCall | Continue:
+) -> SignalCall:
     if target <= 0:
-        return REACHES_NONE
+        raise AnswerKnown(REACHES_NONE)
     return SignalCall(syscall, kind, number, target, value=value)
 
 
-def _ioctl(syscall: str, descriptor: int, request: int, words: list[int]) -> SignalCall | Fail:
+def _ioctl(syscall: str, descriptor: int, request: int, words: bytes | None) -> SignalCall:
     match request:
         case calls.FIOSETOWN | calls.SIOCSPGRP:
-            (target,) = words
+            (target,) = _ints(words)
             if target == _LOWEST:
-                return would_fail(errno.EINVAL)
+                raise AnswerKnown(would_fail(errno.EINVAL))
             return _owner(syscall, CallKind.OWNER_IN_MEMORY, target, descriptor)
         case calls.FIOASYNC:
-            (on,) = words
+            (on,) = _ints(words)
             return _async(syscall, descriptor, calls.O_ASYNC if on else 0)
         case calls.TIOCSPGRP:
-            (group,) = words
+            (group,) = _ints(words)
             if group < 0:
-                return would_fail(errno.EINVAL)
+                raise AnswerKnown(would_fail(errno.EINVAL))
             kind, number = CallKind.FOREGROUND, signal.SIGTTIN
             return SignalCall(syscall, kind, number, -group, descriptor=descriptor)
         case calls.TIOCSCTTY:
@@ -197,19 +191,19 @@ def _ioctl(syscall: str, descriptor: int, request: int, words: list[int]) -> Sig
 
 
 def _fcntl(
-    syscall: str, descriptor: int, command: int, value: int, words: list[int]
-) -> SignalCall | Continue | Fail:
+    syscall: str, descriptor: int, command: int, value: int, words: bytes | None
+) -> SignalCall:
     match command:
         case calls.F_SETOWN:
             if value in (0, _LOWEST):
-                return REACHES_NONE  # clears the owner, or EINVAL
+                raise AnswerKnown(REACHES_NONE)  # clears the owner, or EINVAL
             return _owner(syscall, CallKind.OWNER, value, descriptor)
         case calls.F_SETOWN_EX:
-            kind, owner = words
+            kind, owner = _ints(words)
             if kind not in (F_OWNER_TID, F_OWNER_PID, F_OWNER_PGRP):
-                return would_fail(errno.EINVAL)
+                raise AnswerKnown(would_fail(errno.EINVAL))
             if owner < 0:
-                return would_fail(errno.ESRCH)
+                raise AnswerKnown(would_fail(errno.ESRCH))
             target = -owner if kind == F_OWNER_PGRP else owner
             thread = owner if kind == F_OWNER_TID else 0
             return _owner(syscall, CallKind.OWNER_IN_MEMORY, target, descriptor, thread)
@@ -233,6 +227,12 @@ def _owner(
 ) -> SignalCall:
     """Decode as SIGKILL, the most severe signal that F_SETSIG could choose."""
     return SignalCall(syscall, kind, signal.SIGKILL, target, thread, descriptor)
+
+
+def _ints(words: bytes | None) -> list[int]:
+    if words is None:
+        raise AnswerKnown(would_fail(errno.EFAULT))
+    return memoryview(words).cast("i").tolist()
 
 
 def _unknown(syscall: str) -> InternalError:

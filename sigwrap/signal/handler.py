@@ -46,6 +46,7 @@ from sigwrap.signal.call import (
     PIDFD_SELF_THREAD,
     PIDFD_SIGNAL_PROCESS_GROUP,
     PIDFD_SIGNAL_THREAD,
+    AnswerKnown,
     is_still,
     may_change,
     probe,
@@ -182,9 +183,10 @@ class Targets:
 
         `words` is the memory that the call points to, None if that cannot be read.
         """
-        call = read_call(notification, syscall, words)
-        if not isinstance(call, SignalCall):
-            return NO_CALL._replace(syscall=syscall), call
+        try:
+            call = read_call(notification, syscall, words)
+        except AnswerKnown as known:
+            return NO_CALL._replace(syscall=syscall), known.answer
         if call.signal == 0:
             return call, self._probe(notification.tid, sender, call)
         if call.signal not in ALL:
