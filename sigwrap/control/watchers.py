@@ -90,6 +90,11 @@ class Watchers:
             self._attempts_s[event] = now_s
             self._raise(_ATTEMPT, attempt)
 
+    @property
+    def has_due(self) -> bool:
+        """Return whether a signal waits until the loop is next idle."""
+        return bool(self._due)
+
     def send_what_is_due(self) -> None:
         while self._due:
             kind, reason = self._due.popleft()

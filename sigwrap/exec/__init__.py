@@ -6,7 +6,7 @@ handler       gathers the facts for the mediator, and carries its effects out
 asked         decodes the call: its arguments and variables, and the files of words along PATH
 executable    the file, its interpreters, and what a wrapper wraps
 content       how a file begins: a script's interpreter, an ELF file's loader; its digest
-host          what sigwrap itself sees: mounts, the system's commands, files that rules name
+host          what sigwrap itself sees: the system's commands, files that rules name
 verify        follows an exec to its exec stop, and compares the loaded image
 traced        the same for a caller that another process traces
 replacements  prepares a program that runs in place of the command, or waits in its place

@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,6 +41,8 @@
 #define SEND 0xC0182101UL
 #define ID_VALID 0x40082102UL
 #define FLAG_CONTINUE 1
+#define PIDFD_GET_INFO 0xC040FF0BUL
+#define PIDFD_INFO_EXIT 8
 #define SEIZED (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
 #define ALL_CHILDREN (WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | __WALL)
 
@@ -72,24 +73,37 @@ typedef struct {
     Image image;
 } Stat;
 
+/* A process that serve() has seen first, until it returns. */
+typedef struct {
+    int pid, ppid, depth, pidfd, has_run, has_ended, comm_length;
+    uint64_t start;
+    Image forked, image; /* after the fork, and after its exec if that has succeeded */
+    char comm[64];
+    PyObject *entry; /* of its exec */
+} Seen;
+
 typedef struct {
     char path[PATH_MAX], real[PATH_MAX], cwd[PATH_MAX];
     char words[LONGEST_LINE];
     int path_length, real_length, cwd_length, words_length;
 } Facts;
 
-/* What serve() returns: nothing to do; a request for the slow path; an exec that goes on and is not
-   over; one that it has refused because its event can't be recorded; results of wait(2), for the
-   slow path; an error of the listener. */
-enum { QUIET, LEFT, HELD, UNWRITTEN, CHILDREN, BROKEN };
+/* What serve() returns: nothing to do; a request for the slow path; a request that comes after ends
+   of processes; an exec that goes on and is not over; one that it has refused because its event
+   can't be recorded; results of wait(2), for the slow path; an error of the listener. */
+enum { QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, CHILDREN, BROKEN };
 
 static int listener, child_signals, proc, first_left_to_others;
+static int most_children, most_processes; /* 0: no limit */
 static unsigned mount_bit;
 static Place our_root;
 static PyObject *owner; /* of exec/repeated.py */
 
 static struct seccomp_notif request;
 static Facts facts;
+static Seen seen[MOST_EXECS];
+static int seen_count;
+static unsigned long long deadline_ns;
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -98,10 +112,12 @@ static uint64_t now_ns(clockid_t clock)
     return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-static int is_true(PyObject *answer)
+/* Return whether the owner has recorded an event. */
+static int is_recorded(PyObject *done)
 {
-    int is_so = answer == Py_True;
-    Py_XDECREF(answer);
+    int is_so = done == Py_True;
+    Py_XDECREF(done);
+    PyErr_Clear(); /* without its event, the exec is refused */
     return is_so;
 }
 
@@ -230,11 +246,45 @@ static void answer(int error)
     ioctl(listener, SEND, &response); /* fails if the caller waits no more */
 }
 
-/* Let the owner take ends of processes. Return whether more execs may be served. */
-static int take_ends(int ends)
+/* Ends */
+
+static PyObject *ended; /* pidfds of other processes */
+
+/* Return 0, for the slow path, if a signal has ended it, it is not reaped yet, or its event can't be
+   recorded. */
+static int has_ended_here(Seen *process)
 {
-    struct pollfd found = {.fd = ends, .events = POLLIN};
-    return poll(&found, 1, 0) <= 0 || is_true(PyObject_CallMethod(owner, "take_ends", NULL));
+    uint64_t info[8] = {PIDFD_INFO_EXIT};
+    if (ioctl(process->pidfd, PIDFD_GET_INFO, info) < 0 || !(info[0] & PIDFD_INFO_EXIT))
+        return 0;
+    int status = (int32_t)(info[7] >> 32);
+    if (!WIFEXITED(status) ||
+        !is_recorded(PyObject_CallMethod(owner, "record_exit", "Oiii", process->entry, process->pid,
+                                         process->ppid, WEXITSTATUS(status))))
+        return 0;
+    close(process->pidfd);
+    process->pidfd = -1;
+    process->has_ended = 1;
+    return 1;
+}
+
+static void take_ends(int ends)
+{
+    struct epoll_event found[64];
+    int count;
+    do {
+        count = epoll_wait(ends, found, 64, 0);
+        for (int i = 0; i < count; i++) {
+            int fd = found[i].data.fd, at = seen_count - 1;
+            while (at >= 0 && seen[at].pidfd != fd)
+                at--;
+            if (at >= 0 && has_ended_here(&seen[at]))
+                continue;
+            PyObject *number = PyLong_FromLong(fd);
+            PyList_Append(ended, number);
+            Py_DECREF(number);
+        }
+    } while (count == 64);
 }
 
 /* One exec */
@@ -266,6 +316,14 @@ static int is_key_of(PyObject *dict, PyObject *key)
     return is_there;
 }
 
+static Seen *seen_here(int pid)
+{
+    for (int at = seen_count - 1; at >= 0; at--)
+        if (seen[at].pid == pid && !seen[at].has_ended)
+            return &seen[at];
+    return NULL;
+}
+
 /* Return whether others can have the same image, as in session/lineage.py: without address
    randomization, and of 32 bits. */
 static int is_repeatable(const Image *image)
@@ -274,22 +332,40 @@ static int is_repeatable(const Image *image)
 }
 
 typedef struct {
-    int depth; /* -1 if it is unknown, or a limit is exceeded */
+    int depth; /* -1 if it is unknown */
     int below; /* the nearest ancestor that has run something, if that is not the parent; else 0 */
     int siblings, processes; /* known ones that are alive, and the caller */
 } Whereabouts;
 
 /* Return the place of a process that has made no exec since its fork. */
-static Whereabouts place_below(int ppid, const Image *image)
+static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
 {
-    Whereabouts found = {-1, 0, 0, 0};
-    PyObject *place = PyObject_CallMethod(owner, "place_of_child", "i(KKK)", ppid, image->code,
-                                          image->stack, image->heap);
-    if (!place || !PyArg_ParseTuple(place, "iiii", &found.depth, &found.below, &found.siblings,
-                                    &found.processes))
-        PyErr_Clear(); /* the slow path comes upon the same error */
-    Py_XDECREF(place);
+    Whereabouts found = {-1, 0, 0, PyDict_Size(by_pid) + 1};
+    Seen *parent = seen_here(ppid);
+    if (parent) {
+        if (!memcmp(&parent->image, image, sizeof *image))
+            found.depth = parent->depth + 1;
+    } else {
+        PyObject *place = PyObject_CallMethod(owner, "place_of_child", "i(KKK)", ppid, image->code,
+                                              image->stack, image->heap);
+        if (!place || !PyArg_ParseTuple(place, "iii", &found.depth, &found.below, &found.siblings))
+            PyErr_Clear(); /* the slow path comes upon the same error */
+        Py_XDECREF(place);
+    }
+    found.siblings++;
+    for (int at = 0; at < seen_count; at++)
+        if (!seen[at].has_ended) {
+            found.processes++;
+            found.siblings += seen[at].ppid == ppid;
+        }
     return found;
+}
+
+/* As in policy/judge/rules.py; the entry covers the depth. */
+static int is_too_crowded(const Whereabouts *where)
+{
+    return (most_children && where->siblings > most_children) ||
+           (most_processes && where->processes > most_processes);
 }
 
 /* Return the entry for these facts, new or known, or NULL. `judge` adds new ones. */
@@ -357,7 +433,7 @@ static int is_over(int pidfd, int fd)
 static PyObject *held;
 
 /* Up to the answer, the slow path can take over: nothing has happened yet. */
-static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths)
+static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int ends)
 {
     uint64_t since_ns = now_ns(CLOCK_MONOTONIC);
     int pid = request.pid, fd = -1, pidfd = -1, status;
@@ -378,7 +454,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths)
     }
     if (!is_key_of(paths, PyBytes_FromStringAndSize(facts.path, facts.path_length)))
         return is_over(-1, fd);
-    if (is_key_of(by_pid, PyLong_FromLong(pid)))
+    if (seen_here(pid) || is_key_of(by_pid, PyLong_FromLong(pid)))
         return is_over(-1, fd);
     pidfd = syscall(SYS_pidfd_open, pid, 0); /* fails for a thread that leads no process */
     if (pidfd < 0 || pidfd >= first_left_to_others)
@@ -386,8 +462,8 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths)
     Stat before;
     if (!read_stat(pid, &before) || strchr("ZX", before.state) || before.flags & DISCONNECTED)
         return is_over(pidfd, fd);
-    Whereabouts where = place_below(before.ppid, &before.image);
-    if (where.depth < 0 || is_repeatable(&before.image))
+    Whereabouts where = place_below(by_pid, before.ppid, &before.image);
+    if (where.depth < 0 || is_too_crowded(&where) || is_repeatable(&before.image))
         return is_over(pidfd, fd);
     struct statx file;
     if (statx(fd, "", STATX_FLAGS | AT_EMPTY_PATH, STATX_BASIC_STATS | mount_bit, &file) < 0 ||
@@ -408,20 +484,28 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths)
     if (ioctl(listener, ID_VALID, &request.id) < 0 || ptrace(PTRACE_SEIZE, pid, 0, SEIZED) < 0)
         return is_over(pidfd, fd);
     int took_us = (now_ns(CLOCK_MONOTONIC) - since_ns) / 1000;
-    int is_written = is_true(
+    int is_written = is_recorded(
         PyObject_CallMethod(owner, "record_exec", "Oiiiiii", entry, pid, before.ppid, where.below,
                             where.siblings, where.processes, took_us));
     ptrace(PTRACE_INTERRUPT, pid, 0, 0); /* so that it stops also if the kernel refuses the exec */
     answer(is_written ? 0 : EACCES);
-    if (PyErr_Occurred())
-        return LEFT; /* serve() raises it */
-    PyObject *done = PyObject_CallMethod(
-        owner, "came_up", "iiiKiy#(KKK)", pid, before.ppid, where.depth,
-        (unsigned long long)before.start, pidfd, before.comm, (Py_ssize_t)before.comm_length,
-        before.image.code, before.image.stack, before.image.heap);
-    Py_XDECREF(done);
-    if (!done)
-        return LEFT;
+
+    Seen *process = &seen[seen_count++];
+    memset(process, 0, sizeof *process);
+    process->pid = pid;
+    process->ppid = before.ppid;
+    process->depth = where.depth;
+    process->start = before.start;
+    process->forked = process->image = before.image;
+    process->comm_length = before.comm_length;
+    memcpy(process->comm, before.comm, before.comm_length);
+    process->entry = entry;
+    process->pidfd = pidfd;
+    struct epoll_event end = {.events = EPOLLIN | EPOLLET, .data.fd = pidfd};
+    if (epoll_ctl(ends, EPOLL_CTL_ADD, pidfd, &end) < 0) {
+        close(pidfd);
+        process->pidfd = -1;
+    }
     if (!is_written) {
         held = Py_BuildValue("(iOi)", fd, entry, -1);
         return UNWRITTEN;
@@ -433,10 +517,10 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths)
         held = Py_BuildValue("(iOi)", fd, entry, status);
         return HELD;
     }
+    process->image = after.image;
+    process->has_run = 1;
     ptrace(PTRACE_DETACH, pid, 0, 0); /* fails if it was killed at its stop */
     close(fd);
-    Py_XDECREF(PyObject_CallMethod(owner, "loaded", "iO(KKK)", pid, entry, after.image.code,
-                                   after.image.stack, after.image.heap));
     return QUIET;
 }
 
@@ -451,43 +535,66 @@ static int has_children_to_report(void)
     return waitid(P_ALL, 0, &found, ALL_CHILDREN) < 0 || found.si_pid != 0;
 }
 
+static PyObject *process_tuple(const Seen *process)
+{
+    const Image *forked = &process->forked, *image = &process->image;
+    return Py_BuildValue("(iiiKiy#(KKK)OO(KKK)O)", process->pid, process->ppid, process->depth,
+                         (unsigned long long)process->start, process->pidfd, process->comm,
+                         (Py_ssize_t)process->comm_length, forked->code, forked->stack,
+                         forked->heap, process->entry, process->has_run ? Py_True : Py_False,
+                         image->code, image->stack, image->heap,
+                         process->has_ended ? Py_True : Py_False);
+}
+
 static PyObject *serve(PyObject *module, PyObject *args)
 {
     PyObject *by_pid, *remembered, *paths;
-    unsigned long long deadline_ns;
-    int poll_fd, ends;
-    if (!PyArg_ParseTuple(args, "iiO!O!O!K", &poll_fd, &ends, &PyDict_Type, &by_pid, &PyDict_Type,
-                          &remembered, &PyDict_Type, &paths, &deadline_ns))
+    const char *given;
+    Py_ssize_t given_length;
+    int poll, ends;
+    if (!PyArg_ParseTuple(args, "iiO!O!O!Ky#", &poll, &ends, &PyDict_Type, &by_pid, &PyDict_Type,
+                          &remembered, &PyDict_Type, &paths, &deadline_ns, &given, &given_length))
         return NULL;
+    if (given_length && given_length != sizeof request) {
+        PyErr_SetString(PyExc_ValueError, "a request or nothing");
+        return NULL;
+    }
+    ended = PyList_New(0);
     held = NULL;
+    seen_count = 0;
 
-    int outcome = QUIET, has_request = 1, served = 0;
+    int outcome = QUIET, has_request = 1;
     struct epoll_event quiet = {.events = 0, .data.fd = ends};
-    epoll_ctl(poll_fd, EPOLL_CTL_MOD, ends, &quiet);
+    epoll_ctl(poll, EPOLL_CTL_MOD, ends, &quiet);
     for (;;) {
         if (has_request) {
-            memset(&request, 0, sizeof request);
-            if (ioctl(listener, RECEIVE, &request) < 0) {
-                if (errno != ENOENT && errno != EINTR) /* its caller is gone */
-                    outcome = BROKEN;
+            if (given_length) {
+                memcpy(&request, given, sizeof request);
+                given_length = 0;
+            } else {
+                memset(&request, 0, sizeof request);
+                if (ioctl(listener, RECEIVE, &request) < 0) {
+                    if (errno != ENOENT && errno != EINTR) /* its caller is gone */
+                        outcome = BROKEN;
+                    break;
+                }
+            }
+            take_ends(ends);
+            if (PyList_Size(ended)) {
+                outcome = LEFT_AFTER_ENDS;
                 break;
             }
-            if (!take_ends(ends)) {
-                outcome = LEFT;
-                break;
-            }
-            outcome = one_exec(by_pid, remembered, paths);
-            served++;
+            outcome = one_exec(by_pid, remembered, paths, ends);
             if (outcome != QUIET)
                 break;
         }
         uint64_t now = now_ns(CLOCK_MONOTONIC);
-        if (served >= MOST_EXECS || now >= deadline_ns || PyErr_Occurred())
+        if (seen_count >= MOST_EXECS || now >= deadline_ns || PyErr_Occurred())
             break;
         struct epoll_event found[8];
         int count;
         Py_BEGIN_ALLOW_THREADS
-        count = epoll_wait(poll_fd, found, 8, QUIET_MS);
+        count = epoll_wait(poll, found, 8, QUIET_MS);
         Py_END_ALLOW_THREADS
         if (count <= 0) {
             take_ends(ends);
@@ -506,26 +613,37 @@ static PyObject *serve(PyObject *module, PyObject *args)
             break;
     }
     struct epoll_event armed = {.events = EPOLLIN, .data.fd = ends};
-    epoll_ctl(poll_fd, EPOLL_CTL_MOD, ends, &armed);
+    epoll_ctl(poll, EPOLL_CTL_MOD, ends, &armed);
 
-    if (PyErr_Occurred()) {
-        Py_XDECREF(held);
-        return NULL;
+    PyObject *processes = PyList_New(0);
+    for (int at = 0; at < seen_count; at++) {
+        PyObject *process = process_tuple(&seen[at]);
+        PyList_Append(processes, process);
+        Py_XDECREF(process);
     }
     if (!held) {
         Py_INCREF(Py_None);
         held = Py_None;
     }
     int is_asked = outcome != QUIET && outcome != CHILDREN && outcome != BROKEN;
-    return Py_BuildValue("(iy#N)", outcome, (char *)&request,
-                         (Py_ssize_t)(is_asked ? sizeof request : 0), held);
+    if (PyErr_Occurred())
+        PyErr_Clear(); /* out of memory: an item is missing in a list */
+    return Py_BuildValue("(iy#NNN)", outcome, (char *)&request,
+                         (Py_ssize_t)(is_asked ? sizeof request : 0), processes, ended, held);
+}
+
+static PyObject *leave(PyObject *module, PyObject *args)
+{
+    deadline_ns = 0;
+    Py_RETURN_NONE;
 }
 
 static PyObject *set_up(PyObject *module, PyObject *args)
 {
     unsigned long long inode, major, minor, mount;
-    if (!PyArg_ParseTuple(args, "Oiii(KKKK)Ii", &owner, &listener, &child_signals, &proc,
-                          &inode, &major, &minor, &mount, &mount_bit, &first_left_to_others))
+    if (!PyArg_ParseTuple(args, "Oiii(KKKK)Iiii", &owner, &listener, &child_signals, &proc,
+                          &inode, &major, &minor, &mount, &mount_bit, &first_left_to_others,
+                          &most_children, &most_processes))
         return NULL;
     our_root = (Place){inode, major << 32 | minor, mount};
     Py_INCREF(owner);
@@ -534,6 +652,7 @@ static PyObject *set_up(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"set_up", set_up, METH_VARARGS, "Set up a session."},
+    {"leave", leave, METH_NOARGS, "Let serve() return after this exec."},
     {"serve", serve, METH_VARARGS, "Answer requests for as long as possible."},
     {NULL, NULL, 0, NULL},
 };

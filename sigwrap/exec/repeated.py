@@ -15,7 +15,7 @@ import time
 from sigwrap.bare import TYPE_CHECKING, Any, NamedTuple
 from sigwrap.exec import is_wanted, native
 from sigwrap.exec.executable import Executable
-from sigwrap.exec.facts import ExecFacts, nearest_that_ran
+from sigwrap.exec.facts import ExecFacts, exit_payload, nearest_that_ran
 from sigwrap.exec.host import in_a_system_folder, is_the_systems
 from sigwrap.exec.verify import ExecHoldings
 from sigwrap.kernel import procfs
@@ -25,7 +25,7 @@ from sigwrap.kernel.paths import AT_FDCWD, Caller, our_view
 from sigwrap.kernel.seccomp import Notification, read_notification
 from sigwrap.log.codec import encode_payload, json_size
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
-from sigwrap.policy.judge.rules import Crowd, exceeded
+from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.judge.wrappers import unwrap
 from sigwrap.session.effects import Record
 from sigwrap.session.lineage import Image, Process, cut_words
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
 # Outcomes of native.serve, in the order of the enum in _repeated.c.
-_QUIET, _LEFT, _HELD, _UNWRITTEN, _CHILDREN, _BROKEN = range(6)
+_QUIET, _LEFT, _LEFT_AFTER_ENDS, _HELD, _UNWRITTEN, _CHILDREN, _BROKEN = range(7)
 _LONGEST_ROW = 8192  # a longer one is cut (log/codec.py)
 _KEPT = 1024
 _NUMBERS_TAKE = 256  # at most, in bytes: the fields that differ from exec to exec
@@ -81,7 +81,9 @@ class RepeatedExecs:
         self._remembered: dict[tuple[Any, ...], _Remembered] = {}
         self._is_set_up = False
         self._listener = mediation.listener
-        self._limits = session.policy.limits
+        limits = session.policy.limits
+        self._counts_crowd = limits.count_at_execs
+        self._most = (limits.max_children, limits.max_processes) if self._counts_crowd else (0, 0)
 
     def may_serve(self) -> bool:
         """Return whether nothing requires judging each exec."""
@@ -98,7 +100,11 @@ class RepeatedExecs:
 
     def serve(self) -> Notification | None:
         """Return a request that needs the slow path, or None."""
-        outcome, request, held = self._serve()
+        request = b""
+        while True:
+            outcome, request, held = self._serve(request)
+            if outcome != _LEFT_AFTER_ENDS or not self.may_serve():
+                break
         if outcome == _CHILDREN:
             self._session.ending.take()
         elif outcome == _BROKEN:
@@ -109,7 +115,7 @@ class RepeatedExecs:
             return read_notification(request)
         return None
 
-    def _serve(self) -> tuple[int, bytes, tuple[Any, ...] | None]:
+    def _serve(self, request: bytes) -> tuple[int, bytes, tuple[Any, ...] | None]:
         if len(self._remembered) >= _KEPT:
             self._remembered.clear()
         if not self._is_set_up:
@@ -118,15 +124,19 @@ class RepeatedExecs:
         until_s = self._loop.next_deadline_s
         if until_s is None:
             until_s = time.monotonic() + _LONGEST_STAY_S
-        served: tuple[int, bytes, tuple[Any, ...] | None] = native.serve(
+        outcome, request, processes, ended, held = native.serve(
             self._loop.poll.fileno(),
             self._processes.ends.fileno(),
             self._processes.by_pid,
             self._remembered,
             self._plain,
             max(0, int(until_s * 1e9)),
+            request,
         )
-        return served
+        self._take_processes(processes)
+        for pidfd in ended:
+            self._processes.on_end(pidfd)
+        return outcome, request, held
 
     def _set_up(self) -> None:
         (proc,) = procfs.held()
@@ -138,6 +148,7 @@ class RepeatedExecs:
             our_view().root,
             our_view().mounts.id_bit,
             self._processes.first_left_to_others,
+            *self._most,
         )
 
     # What the extension asks for
@@ -153,57 +164,59 @@ class RepeatedExecs:
         took_us: int,
     ) -> bool:
         nearest = f',"below":{below}' if below else ""
-        crowd = ""
-        if self._limits.count_at_execs:
-            crowd = f',"siblings":{siblings},"processes":{processes}'
+        crowd = f',"siblings":{siblings},"processes":{processes}' if self._counts_crowd else ""
         after = f'{nearest}{entry.after}{crowd},"evaluation_us":{took_us}}}'
         if not self._recorder.record_text(entry.event, pid, f"{entry.before}{ppid}{after}", {}):
             return False
         self._recorder.repeated += 1
         self._watchers.on_repeated_exec(entry.facts)
+        if self._watchers.has_due:
+            native.leave()
         return True
 
-    def came_up(
-        self, pid: int, ppid: int, depth: int, start: int, pidfd: int, comm: bytes, image: Image
-    ) -> None:
-        """Take over a process that makes its first exec."""
-        process = Process(
-            pid=pid,
-            start_time=start,
-            parent=self._processes.by_pid.get(ppid),
-            ppid=ppid,
-            depth=depth,
-            comm=comm.decode("utf-8", "surrogateescape"),
-        )
-        self._processes.came_up(process, image, pidfd)
-
-    def loaded(self, pid: int, entry: _Remembered, image: Image) -> None:
-        process = self._processes.by_pid[pid]
-        process.becomes_another(entry.argv)
-        self._processes.loaded(process, entry.image, image)
-
-    def take_ends(self) -> bool:
-        """Handle ends of processes. Return whether the extension may serve more execs."""
-        self._processes.take_ends()
-        return self.may_serve()
+    def record_exit(self, entry: _Remembered, pid: int, ppid: int, code: int) -> bool:
+        process = entry.facts.process
+        payload = exit_payload(ppid, process.last_name, process.depth, code, None)
+        return self._recorder.record("process_exited", pid, payload)
 
     def is_missing(self, tid: int, path: bytes, error: int) -> bool:
         """Return whether the caller would get the same error for a path."""
         caller = Caller(tid, tid)
         return caller.is_the_same_for_it(AT_FDCWD, path, OSError(error, ""))
 
-    def place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int, int]:
+    def place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int]:
         """Return the depth of a child with this image, its nearest ancestor that has executed
-        something unless that is the parent, the number of its siblings, and of all processes. A
-        depth of -1 leaves it to the slow path."""
+        something unless that is the parent, and the number of its siblings."""
         parent = self._processes.by_pid.get(ppid)
         if parent is None or parent.image != image:
-            return -1, 0, 0, 0
-        depth, above = parent.depth + 1, nearest_that_ran(parent)
-        crowd = Crowd(parent.known_children + 1, len(self._processes) + 1)
-        if self._limits.count_at_execs and exceeded(self._limits, depth, crowd):
-            depth = -1
-        return depth, 0 if above == ppid else above, *crowd
+            return -1, 0, 0
+        above = nearest_that_ran(parent)
+        return parent.depth + 1, 0 if above == ppid else above, parent.known_children
+
+    # The extension's results
+
+    def _take_processes(self, processes: list[tuple[Any, ...]]) -> None:
+        """Take over processes in the order of their start."""
+        seen: dict[int, Process] = {}
+        ended: list[Process] = []
+        for each in processes:
+            pid, ppid, depth, start, pidfd, comm, forked, entry, has_run, image, has_ended = each
+            process = seen[pid] = Process(
+                pid=pid,
+                start_time=start,
+                parent=seen.get(ppid) or self._processes.by_pid.get(ppid),
+                ppid=ppid,
+                depth=depth,
+                comm=comm.decode("utf-8", "surrogateescape"),
+            )
+            self._processes.came_up(process, forked, None if has_ended else pidfd)
+            if has_run:
+                process.becomes_another(entry.argv)
+                self._processes.loaded(process, entry.image, image)
+            if has_ended:
+                ended.append(process)
+        for process in ended:
+            process.ended()
 
     def _hold(
         self,

@@ -38,7 +38,7 @@ class Processes:
         self._session = session
         self._supervisor = os.getpid()
         self.ends = select.epoll()  # of pidfds; the extension looks at it as well
-        session.loop.watch(self.ends.fileno(), self.take_ends)
+        session.loop.watch(self.ends.fileno(), self._take_ends)
         self._by_pidfd: dict[int, Process] = {}
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.first_left_to_others = limit - min(_RESERVED, limit // 3)
@@ -112,13 +112,18 @@ class Processes:
         """Return whether every process has an end watch and a known image."""
         return len(self._by_pidfd) == len(self.by_pid) and not self._unseen
 
-    def came_up(self, process: Process, image: Image, pidfd: int) -> None:
-        """Add a process that the extension has seen, with its image since the fork."""
+    def came_up(self, process: Process, image: Image, pidfd: int | None) -> None:
+        """Add a process that the extension has seen, with its image since the fork. `pidfd`: -1 if
+        the process could not be watched, None if it has ended."""
         self._images.note(process, image)
         parent = process.parent
         if parent is not None:
             process.family = parent.family
-        self._watch(pidfd, process)
+        if pidfd is None:
+            return
+        if pidfd >= 0:  # the extension has put it into `ends`
+            process.pidfd = pidfd
+            self._by_pidfd[pidfd] = process
         self.by_pid[process.pid] = process
         if parent is not None:
             parent.known_children += 1
@@ -239,7 +244,7 @@ class Processes:
                 self._images.loaded(process, image)
         self._unseen.clear()  # only once: an image may never become readable
 
-    def take_ends(self, _happened: int = 0) -> None:
+    def _take_ends(self, _happened: int) -> None:
         while ended := self.ends.poll(0, _ENDS_AT_ONCE):
             for pidfd, _ in ended:
                 self.on_end(pidfd)
