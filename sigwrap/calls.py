@@ -62,7 +62,7 @@ SYS_SOCKET, SYS_CONNECT, SYS_LISTEN, SYS_SENDTO, SYS_SENDMSG, SYS_SENDMMSG = 1, 
 
 
 class Family(Enum):
-    """The mediator that decides about a call."""
+    """The handler that gets a call."""
 
     EXEC = "exec"
     SIGNAL = "signal"

@@ -66,7 +66,7 @@ class Execs:
 
     def __init__(self, session: Session, mediation: Mediation) -> None:
         self._session = session
-        self._refused = mediation.refused
+        self._refused_files = mediation.refused
         self._performer = performer = mediation.performer
         self._watchers = watchers = session.watchers
         is_watched = watchers.counts_execs or watchers.looks_at_execs
@@ -247,8 +247,8 @@ class Execs:
 
     def _becomes_another(self, request: Request, argv: tuple[str, ...]) -> None:
         request.process.becomes_another(cut_words(argv))
-        if self._refused is not None:
-            self._refused.note_exec(request.process, argv, request.holdings.facts.cwd)
+        if self._refused_files is not None:
+            self._refused_files.note_exec(request.process, argv, request.holdings.facts.cwd)
 
 
 def _read_basis(request: Request, effect: ReadBasis) -> Basis:

@@ -96,8 +96,8 @@ class ExecMediator:
             rule.name for rule in engine.policy.command_rules if rule.loads_code
         )
         self._execs = 0
-        self.last_denial = ""  # the rule that denied
-        self.denied_last = 0  # the pid of its caller
+        self.last_denial = ""  # the line that told of it
+        self.last_denied_pid = 0  # the pid of its caller
         self._retries = Retries()
         self._last_line: tuple[Process, str] | None = None
         # A shell that is refused /usr/bin/X asks for /bin/X at once. The answer stays the same.
@@ -318,7 +318,7 @@ class ExecMediator:
         rule, policy = decision.rule, self._engine.policy.name
         because = decision.message or (decision.reason if rule.startswith("builtin:") else "")
         self.last_denial = denied_by(rule, policy)  # the printed line has the rest
-        self.denied_last = process.pid
+        self.last_denied_pid = process.pid
         yield from self._tell(process, denial(what, rule, policy, because))
 
     def _tell(self, process: Process, line: str) -> Steps:

@@ -131,7 +131,7 @@ class Sockets:
             held = _take(notification.tid, found.fd)
         except (KernelError, OSError) as refusal:
             if found.syscall == "listen" and not self._rules.must_mediate_servers:
-                return SocketFacts(found, Continue(Unrecorded.REACHES_NOBODY))
+                return SocketFacts(found, Continue(Unrecorded.REACHES_NO_PROCESS))
             if refusal.errno == errno.EPERM:
                 return SocketFacts(found, _hidden(found.syscall))
             return SocketFacts(found, would_fail(refusal.errno or errno.EPERM))
@@ -203,7 +203,7 @@ def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> 
         and protocol in _SOCKETS.protocols
     )
     if is_plain:
-        return MakeSocket(Unrecorded.REACHES_NOBODY)
+        return MakeSocket(Unrecorded.REACHES_NO_PROCESS)
     if not may_wait:
         raise WouldBlock("the kernel may load a module for it")
     try:
@@ -232,7 +232,7 @@ def _of_held(found: SocketCall, held: int) -> SocketFacts:
         return SocketFacts(found, would_fail(refusal.errno or errno.ENOTSOCK), held=held)
     if found.address is not None:
         found = found._replace(address=concrete(found.address, kind))
-    looked = SocketFacts(found, Reach(Unrecorded.REACHES_NOBODY), kind, held)
+    looked = SocketFacts(found, Reach(Unrecorded.REACHES_NO_PROCESS), kind, held)
     is_listening = found.syscall == "listen"
     address = call.own_address(held) if is_listening else found.address
     if found.is_cut and kind.type != calls.SOCK_STREAM:

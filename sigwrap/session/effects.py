@@ -73,7 +73,7 @@ class Unrecorded(Enum):
     """Why an answer needs no event."""
 
     NOTHING_HAPPENS = "the kernel would refuse the call as well, and nothing takes effect"
-    REACHES_NOBODY = "by its registers the call can reach no process"
+    REACHES_NO_PROCESS = "by its registers the call can reach no process"
     ONLY_ASKS = "the call only reads"
     STAYS_INSIDE = "it concerns the caller alone, or what is the session's own"
     RULE_IS_UNLOGGED = "the rule says log: false"
@@ -81,7 +81,8 @@ class Unrecorded(Enum):
 
 
 class Continue(NamedTuple):
-    """Let the kernel go on with the call. Safe only if the arguments are in registers."""
+    """Let the kernel go on with the call. Safe only if the arguments are in registers, or if
+    nothing is enforced (mounts, audits)."""
 
     unrecorded: Unrecorded | None = None
 

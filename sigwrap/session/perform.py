@@ -1,4 +1,5 @@
-"""Carries out the effects that mediators yield. Only this module answers a notification.
+"""Carries out the effects that mediators yield. Only this module answers a notification, except
+the trial call of a start and execs that ran before (exec/_repeated.c).
 
 Nothing takes effect unrecorded: without an event of its request in the log, an answer is refused,
 and with it the call, unless the mediator names an exception (session/effects.py, Unrecorded). A

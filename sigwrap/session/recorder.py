@@ -71,7 +71,8 @@ class Recorder:
         self.repeated = 0  # execs that went on without being judged again
 
     def attend(self, session: Session) -> None:
-        """Attach the session: its watchers see each event, and a full log ends it."""
+        """Attach the session: its watchers see events of their types before these are written, and
+        a full log ends it."""
         self._session = session
 
     def record(self, type_name: str, pid: int, payload: Payload) -> bool:

@@ -1,4 +1,5 @@
-"""The end of a run. Every reason to end comes here; nothing else ends the process tree.
+"""The end of a run. Every reason to end comes here; nothing else in the supervisor ends the process
+tree.
 
                  command ended                     grace period over
     RUNNING ────────────────────► CLEARING ────────────────────────┐

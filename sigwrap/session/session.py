@@ -208,7 +208,7 @@ class Session:
 
     def was_told_of_denial(self, pid: int) -> bool:
         """sigwrap has printed why this process's exec was denied."""
-        return self.mediation is not None and self.mediation.execs.mediator.denied_last == pid
+        return self.mediation is not None and self.mediation.execs.mediator.last_denied_pid == pid
 
     # What one part asks of the others
 

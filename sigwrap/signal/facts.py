@@ -83,9 +83,9 @@ class RefusedCall(NamedTuple):
 Free = Continue | Succeed | Fail | ChangeDescriptor
 SignalAim = SignalTarget | TargetGroup | RefusedCall | Free
 
-REACHES_NONE = Continue(Unrecorded.REACHES_NOBODY)
+REACHES_NONE = Continue(Unrecorded.REACHES_NO_PROCESS)
 OWN = Continue(Unrecorded.STAYS_INSIDE)
-NO_OWNER = ChangeDescriptor(None, Unrecorded.REACHES_NOBODY)
+NO_OWNER = ChangeDescriptor(None, Unrecorded.REACHES_NO_PROCESS)
 
 
 class SignalFacts(NamedTuple):

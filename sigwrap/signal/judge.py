@@ -147,7 +147,7 @@ def judge(engine: Engine, facts: SignalFacts, target: SignalTarget) -> Judged:
         decision = STUB_PASSES_ON
     elif _stops_its_job(facts) and (target.is_inside or facts.signal == signal.SIGTSTP):
         decision = STOPS_ITS_JOB  # members outside get SIGTSTP, as from the key
-    elif TargetType.PARENT in target.types:
+    elif TargetType.SIGWRAP in target.types:
         decision = PROTECTS_SIGWRAP
     elif facts.kind is CallKind.TRACE and not target.is_inside:
         decision = OUTSIDE_TRACED
@@ -391,7 +391,7 @@ def _carried_out(effect: Send | ChangeDescriptor) -> Steps:
     unrecorded = effect.unrecorded
     error: int = yield effect
     if error:
-        if unrecorded in (Unrecorded.REACHES_NOBODY, Unrecorded.STAYS_INSIDE):
+        if unrecorded in (Unrecorded.REACHES_NO_PROCESS, Unrecorded.STAYS_INSIDE):
             unrecorded = Unrecorded.NOTHING_HAPPENS
         yield Fail(error, unrecorded)
     else:
@@ -414,7 +414,7 @@ def _stops_its_job(facts: SignalFacts) -> bool:
 
 def _is_sigwraps(found: Judged) -> bool:
     """Return whether the target is sigwrap. A sender to a group need not read of such members."""
-    return TargetType.PARENT in found.target.types
+    return TargetType.SIGWRAP in found.target.types
 
 
 def _denial(found: Judged, why: str) -> Denied:

@@ -168,13 +168,13 @@ def test_somebody_is_asked() -> None:
 
 
 def test_what_reaches_nobody_or_would_fail_needs_no_event() -> None:
-    reach = Reach(Unrecorded.REACHES_NOBODY)
+    reach = Reach(Unrecorded.REACHES_NO_PROCESS)
     done = Subject().asks(reach).yields(reach, reply=Reached(3))
-    done.succeeds(Unrecorded.REACHES_NOBODY, 3)
+    done.succeeds(Unrecorded.REACHES_NO_PROCESS, 3)
     failed = Subject().asks(reach).yields(reach, reply=Reached(0, errno.EINVAL))
     failed.fails(errno.EINVAL, Unrecorded.NOTHING_HAPPENS)
-    made = Subject().asks(MakeSocket(Unrecorded.REACHES_NOBODY), "socketcall")
-    made.yields(MakeSocket(Unrecorded.REACHES_NOBODY), reply=0).ends()
+    made = Subject().asks(MakeSocket(Unrecorded.REACHES_NO_PROCESS), "socketcall")
+    made.yields(MakeSocket(Unrecorded.REACHES_NO_PROCESS), reply=0).ends()
     transcript = Subject().asks(would_fail(errno.EBADF))
     transcript.fails(errno.EBADF, Unrecorded.NOTHING_HAPPENS)
 

@@ -234,12 +234,12 @@ def test_a_denial_without_a_target_or_an_event_fails_all_the_same() -> None:
 
 def test_what_reaches_nobody_or_the_kernel_refuses_needs_no_event() -> None:
     sends(KILL, NO_OWNER).yields(
-        ChangeDescriptor(None, Unrecorded.REACHES_NOBODY), reply=0
-    ).succeeds(Unrecorded.REACHES_NOBODY)
+        ChangeDescriptor(None, Unrecorded.REACHES_NO_PROCESS), reply=0
+    ).succeeds(Unrecorded.REACHES_NO_PROCESS)
     sends(KILL, NO_OWNER).yields(
-        ChangeDescriptor(None, Unrecorded.REACHES_NOBODY), reply=errno.EBADF
+        ChangeDescriptor(None, Unrecorded.REACHES_NO_PROCESS), reply=errno.EBADF
     ).fails(errno.EBADF, Unrecorded.NOTHING_HAPPENS)
-    sends(577, REACHES_NONE).goes_on(Unrecorded.REACHES_NOBODY)
+    sends(577, REACHES_NONE).goes_on(Unrecorded.REACHES_NO_PROCESS)
     sends(TERM, would_fail(errno.ESRCH)).fails(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
 
 

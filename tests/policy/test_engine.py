@@ -214,7 +214,7 @@ def test_a_target_is_several_things_at_once(engine: MakeEngine) -> None:
     assert decide(signal(15, TargetType.SYSTEM, target_pid=1)).rule == "low"
     assert decide(signal(15, TargetType.SYSTEM, target_pid=100)).rule == "low"
     assert decide(signal(15, TargetType.SYSTEM, target_pid=101)).rule == "rest"
-    assert decide(signal(15, TargetType.PARENT)).rule == "builtin:default"
+    assert decide(signal(15, TargetType.SIGWRAP)).rule == "builtin:default"
     assert decide(signal(1, TargetType.CHILDREN)).rule == "builtin:default"
 
 
@@ -222,7 +222,7 @@ def test_a_rule_without_target_is_for_every_target(engine: MakeEngine) -> None:
     decide = engine("signal_rules: [{name: r, signals: [64], decision: allow}]\n").decide_signal
     assert decide(signal(64)).rule == "r"
     assert decide(signal(64, TargetType.EXTERNAL)).rule == "r"
-    assert decide(signal(64, TargetType.PARENT)).rule == "builtin:sigwrap"
+    assert decide(signal(64, TargetType.SIGWRAP)).rule == "builtin:sigwrap"
 
 
 @pytest.mark.parametrize("number", [-1, 65, 2**31])

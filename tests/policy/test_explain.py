@@ -102,7 +102,7 @@ def test_a_signal(engine: MakeEngine) -> None:
         "  Sends instead: SIGTERM\n"
         "  1 rule before it does not apply."
     )
-    sigwrap = SignalRequest(signal=9, target_types=with_implied([TargetType.PARENT]))
+    sigwrap = SignalRequest(signal=9, target_types=with_implied([TargetType.SIGWRAP]))
     assert explanation_text(explain_signal(engine("defaults: {signal: allow}\n"), sigwrap)) == (
         "SIGKILL to parent: deny\n  Why: processes in a session cannot signal or trace sigwrap."
     )

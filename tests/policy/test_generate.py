@@ -187,7 +187,7 @@ def test_a_generated_policy_allows_what_it_was_made_from(
 
 def no_rule_can_name(request: CommandRequest | SignalRequest) -> bool:
     if isinstance(request, SignalRequest):
-        return request.signal > 64 or TargetType.PARENT in request.target_types
+        return request.signal > 64 or TargetType.SIGWRAP in request.target_types
     # A subcommand that is no text: to allow the whole command for it would be to allow more.
     words = [word for program in request.programs for word in program.argv[1:]]
     return any(readable(word) != word for word in words)

@@ -269,7 +269,7 @@ def test_an_answer_that_says_why_needs_no_event(stage: Stage, reason: Unrecorded
         (Send(TARGET, 9), None, False),
         (Send(TARGET, 9), Unrecorded.RULE_IS_UNLOGGED, True),
         (ChangeDescriptor(None), None, False),
-        (ChangeDescriptor(None), Unrecorded.REACHES_NOBODY, True),
+        (ChangeDescriptor(None), Unrecorded.REACHES_NO_PROCESS, True),
         (ContinueFork(BASH), Unrecorded.NO_RULE, True),
         (VerifyThenContinue(), None, False),
     ],

@@ -130,7 +130,7 @@ class Engine:
 
     def decide_signal(self, request: SignalRequest) -> Decision:
         decision = self._decide_signal(request)
-        if TargetType.PARENT in request.target_types and decision.action is not Action.DENY:
+        if TargetType.SIGWRAP in request.target_types and decision.action is not Action.DENY:
             return PROTECTS_SIGWRAP
         return decision
 

@@ -1,6 +1,6 @@
 """Read a request back from its event, to decide it again.
 
-exec/events.py writes the facts of a decision into the event. A log from elsewhere may hold
+exec/facts.py writes the facts of a decision into the event. A log from elsewhere may hold
 anything in any field.
 """
 

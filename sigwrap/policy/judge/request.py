@@ -45,7 +45,7 @@ class TargetType(Enum):
     """Target types from the most specific; an event names the first that applies."""
 
     SELF = "self"
-    PARENT = "parent"
+    SIGWRAP = "parent"  # sigwrap, whatever process started the sender
     ROOT = "root"
     CHILDREN = "children"
     ANCESTORS = "ancestors"
@@ -59,7 +59,7 @@ class TargetType(Enum):
     EXTERNAL = "external"
 
 
-_OUTSIDE = (TargetType.PARENT, TargetType.SYSTEM, TargetType.USER, TargetType.EXTERNAL)
+_OUTSIDE = (TargetType.SIGWRAP, TargetType.SYSTEM, TargetType.USER, TargetType.EXTERNAL)
 _IMPLIED: dict[TargetType, tuple[TargetType, ...]] = {
     **{each: (TargetType.SESSION,) for each in TargetType if each not in _OUTSIDE},
     TargetType.CHILDREN: (TargetType.DESCENDANTS, TargetType.SESSION),

@@ -342,7 +342,7 @@ def target_name(target: Target | None) -> str:
 
 def _rules_on_sigwrap(rules: Sequence[SignalRule]) -> Iterator[Problem]:
     for rule in rules:
-        if rule.decision is not Action.DENY and TargetType.PARENT in rule.targets:
+        if rule.decision is not Action.DENY and TargetType.SIGWRAP in rule.targets:
             message = (
                 f"rule {rule.name} has no effect on target parent: signals to sigwrap itself are "
                 "always denied"

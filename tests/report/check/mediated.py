@@ -246,7 +246,7 @@ def everything(made: Mediated) -> None:
     made.signal(kill(9, TargetGroup((CHILD, OUTSIDE)), kind=CallKind.CHANGE))
     made.signal(kill(9, OUTSIDE, kind=CallKind.TRACE))
     made.signal(kill(9, ABOVE, kind=CallKind.CHANGE)._replace(changes_its_shell=True))
-    made.signal(kill(9, effects.SignalTarget(2, 1, "sigwrap", frozenset({TargetType.PARENT}))))
+    made.signal(kill(9, effects.SignalTarget(2, 1, "sigwrap", frozenset({TargetType.SIGWRAP}))))
 
 
 def child_of_stub() -> Process:
