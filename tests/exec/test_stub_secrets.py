@@ -92,9 +92,11 @@ def test_a_tool_with_the_token_finds_no_code_in_the_callers_directory(
     """Such as `#!/usr/bin/env python3`, where the session's PATH has a relative entry."""
     line = prepared(as_user, "#!/usr/bin/env python3\nimport json\nprint('ran')\n")
     as_user.env[variable] = f":.:{as_user.env.get(variable, '/nowhere')}"
-    script(as_user.folder, "python3", "#!/bin/sh\necho $TOKEN\n")
-    script(as_user.folder, "json.py", "import os; print(os.environ['TOKEN'])\n")
-    done = as_user.run(*line, "./tool")
+    here = as_user.folder / "here"  # and not beside the tool, where Python always looks first
+    here.mkdir()
+    script(here, "python3", "#!/bin/sh\necho $TOKEN\n")
+    script(here, "json.py", "import os; print(os.environ['TOKEN'])\n")
+    done = as_user.run(*line, "sh", "-c", "cd here && ../tool")
     assert (done.stdout, done.stderr) == (b"ran\n", b"")
 
 
