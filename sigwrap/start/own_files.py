@@ -43,6 +43,7 @@ _S = 1_000_000_000
 _OURS = _UNPACKED or PACKAGE
 # Files with a noted state of their own; other files are found through their directories.
 _PROGRAM = (sys.executable, _ABOVE_THE_PACKAGE) if _IS_ZIPAPP else (sys.executable,)
+_SETTINGS = os.path.abspath(os.path.join(sys.prefix, "pyvenv.cfg"))
 
 
 class _Pinned(NamedTuple):
@@ -159,7 +160,9 @@ def changed_own_files() -> list[str]:
 
 def changed_stub_file() -> str:
     """Return a changed file that a stub is loaded from, or an empty string."""
-    return next(_changed(_noted.of_the_start), "")
+    # A zipapp is the program that was called, and Python reads its settings for a stub as well.
+    read = (*_PROGRAM, _SETTINGS)
+    return next(_changed([each for each in _noted.of_the_start if each not in read]), "")
 
 
 def _changed(left_out: Collection[str]) -> Iterator[str]:
@@ -278,7 +281,7 @@ def _of_the_start() -> Iterator[str]:
     """Yield other files and directories that a start reads."""
     if _UNPACKED:
         return
-    yield from map(os.path.abspath, (sys.argv[0], os.path.join(sys.prefix, "pyvenv.cfg")))
+    yield from (os.path.abspath(sys.argv[0]), _SETTINGS)
     if _INSTALLED:
         yield _ABOVE_THE_PACKAGE
     elif not _IS_ZIPAPP:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import sys
 import zipfile
@@ -69,3 +70,24 @@ def test_without_an_engine_for_patterns_it_says_so(zipapp: Path, run: Run, tmp_p
     assert done.returncode == 125
     assert "this zipapp carries their engine for another Python" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+RECORDS = """
+version: 1
+name: records
+extends: agent-observe
+command_rules:
+  - {name: records, commands: [tool], decision: redirect,
+     redirect_to: {command: /bin/echo, append_args: true, via: stub, record: true}}
+"""
+
+
+def test_no_stub_runs_from_it_once_it_was_changed(zipapp: Path, run: Run, tmp_path: Path) -> None:
+    own, tool, policy = tmp_path / "own.pyz", tmp_path / "tool", tmp_path / "policy.yaml"
+    shutil.copy(zipapp, own)
+    shutil.copy("/bin/true", tool)
+    policy.write_text(RECORDS)
+    script = f"{tool} recorded; sleep 0.1; echo x >>{own}; {tool} recorded; exit 7"
+    done = run(*PYTHON, own, "-p", policy, "--no-report", "--", "sh", "-c", script)
+    assert (done.returncode, done.stdout) == (7, "recorded\n"), done
+    assert f"sigwrap's own file has changed: {own}" in done.stderr
