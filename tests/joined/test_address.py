@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sigwrap.approve.control_socket import SOCKET_SUFFIX
 from tests.joined.addresses import JOIN, at, is_listened_at, sessions
 from tests.support.harness import PYTHON, REFUSED, Sigwrap
 from tests.support.waiting import PATIENCE_S, Watch, await_that, reader
@@ -21,6 +22,11 @@ def _takes(programs: Path, address: str) -> tuple[str, ...]:
     return (*PYTHON, str(programs / "takes_an_address.py"), address)
 
 
+def _has_its_socket_again(subject: Sigwrap) -> bool:
+    paths = [event.payload["path"] for event in subject.events("store_tampered")]
+    return any(path.endswith(SOCKET_SUFFIX) for path in paths)
+
+
 @pytest.mark.parametrize("deed", ["mv S gone; ln -s gone S", "rm -rf S; mkdir -p S"])
 def test_whatever_becomes_of_the_store_it_is_the_same_session(subject: Sigwrap, deed: str) -> None:
     first = subject.run(*JOIN, "--", "sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!")
@@ -29,6 +35,7 @@ def test_whatever_becomes_of_the_store_it_is_the_same_session(subject: Sigwrap, 
     again = subject.run(*JOIN, "--", "sh", "-c", f"kill -0 {int(first.stdout)} && echo there")
     assert again.stdout == b"there\n", again.stderr
     subject.await_event("store_tampered")
+    await_that(lambda: _has_its_socket_again(subject))  # the session then ends when it is told to
     assert sessions(subject) == 1
 
 
