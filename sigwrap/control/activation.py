@@ -2,7 +2,8 @@
 
 A signal tells each session to end with a sealed log. This process kills a session that has not
 ended after half a second. A thread writes the files that block new sessions, since a file system
-that a session serves may stall it. Once no session is left, it restores a file that one removed.
+that a session serves may stall it. Once no session is left, it writes them again: a session may
+have removed one.
 """
 
 from __future__ import annotations
@@ -101,22 +102,23 @@ class _Files:
         self._thread = threading.Thread()
 
     def stand(self, within_s: float, *, may_wait: bool = True) -> None:
-        """Write the files, and list the sessions. `may_wait`: also if there can be
-        no thread, since the user has too many processes: sessions must end first."""
-        has_begun_before = True
-        while has_begun_before:
-            has_begun_before = self._thread.is_alive()
-            if not has_begun_before:
-                self._thread = threading.Thread(target=self._write, daemon=True)
-                try:
-                    self._thread.start()
-                except RuntimeError:
-                    if may_wait:
-                        self._write()
-                    return
+        """Write the files, and list the sessions, in a thread that gets this much time.
+
+        `may_wait`: without a thread if the user has too many processes for one.
+        """
+        if self._thread.is_alive():  # an earlier write, which a file system delays
             self._thread.join(within_s)
             if self._thread.is_alive():
                 return
+        thread = threading.Thread(target=self._write, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            if may_wait:
+                self._write()
+            return
+        self._thread = thread
+        thread.join(within_s)
 
     def _write(self) -> None:
         try:

@@ -65,10 +65,9 @@ class Execs:
     """The handler of execs."""
 
     def __init__(self, session: Session, mediation: Mediation) -> None:
-        self._session = session
         self._refused_files = mediation.refused
         self._performer = performer = mediation.performer
-        self._watchers = watchers = session.watchers
+        watchers = session.watchers
         is_watched = watchers.counts_execs or watchers.looks_at_execs
         self.mediator: ExecMediator = ExecMediator(session.engine, is_watched=is_watched)
         rules = session.policy.command_rules

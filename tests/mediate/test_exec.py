@@ -242,10 +242,10 @@ def test_what_cannot_be_looked_at_is_denied(shell: Shell) -> None:
         "verified": False,
     }
     shell = Shell(shell.process)
-    transcript = shell.sees_nothing(stalled("nobody answers"))
-    transcript.is_denied("execve by bash", "builtin:stalled", "nobody answers")
+    transcript = shell.sees_nothing(stalled("its server does not answer"))
+    transcript.is_denied("execve by bash", "builtin:stalled", "its server does not answer")
     assert transcript.payload["rule_name"] == "builtin:stalled"
-    assert transcript.payload["reason"] == "nobody answers"
+    assert transcript.payload["reason"] == "its server does not answer"
     shell = Shell(shell.process)
     transcript = shell.sees_nothing(UNMAPPED)
     transcript.records("exec_denied").fails(errno.EFAULT)

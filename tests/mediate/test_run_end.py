@@ -57,12 +57,12 @@ CLEARING = (("terminate_descendants",), LETS_RUN, ("wait", 2.0))
 ASKS_NO_MORE = (("stop_asking", "sigwrap was interrupted"), LETS_RUN)
 KILLING = (records_kill("second interrupt"), KILLS)
 
-SWITCHED = ("switch_off", SwitchedOff("a drill", "somebody", 7))
+SWITCHED = ("switch_off", SwitchedOff("a drill", "the operator", 7))
 SWITCHING = (
     (
         "record_with_count",
         "killswitch_activated",
-        {"reason": "a drill", "by": "somebody", "since_ns": 7},
+        {"reason": "a drill", "by": "the operator", "since_ns": 7},
     ),
     ("stop_asking", "the kill switch is on"),
     ("grant_nothing",),
@@ -218,7 +218,7 @@ def test_the_kill_switch_kills_at_once_and_refuses(run: Run) -> None:
     assert run.end.result().signal == 0
     run.is_over(125, "killed by the kill switch: a drill")
     run = Run()
-    again = ("switch_off", SwitchedOff("another", "somebody else", 8))
+    again = ("switch_off", SwitchedOff("another", "another operator", 8))
     run.on(SWITCHED, *SWITCHING).on(again).on(GRACE_OVER).on(AT_LIMIT)
     run.is_over(125, "killed by the kill switch: a drill")
 
