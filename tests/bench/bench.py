@@ -1,7 +1,7 @@
 """What sigwrap costs on this machine: make bench. Prints tables, writes bench.json.
 
 `make bench ARGS='--only exec,signal --rounds 5'`; --quick does less of everything, to see that it
-works.
+works. --busy keeps one processor busy meanwhile.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -60,7 +62,7 @@ MEASURES: dict[str, Measure] = {
 
 def main() -> None:
     chosen = _arguments()
-    with tempfile.TemporaryDirectory(prefix="sigwrap-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="sigwrap-bench-") as folder, busy(chosen.busy):
         prepare_environment(folder)
         rounds = chosen.rounds or (_QUICK_ROUNDS if chosen.quick else _ROUNDS)
         setting = Setting(
@@ -71,23 +73,43 @@ def main() -> None:
             loggers=peers.loggers(Path(folder), install=chosen.peers, others=chosen.peer, say=say),
             inits=peers.inits(say),
         )
-        say(f"Linux {linux()}, {os.cpu_count()} processors, {rounds} rounds, medians")
-        results = table.results_of(json.loads(chosen.output.read_text())) if chosen.add else {}
+        other = ", one of them kept busy" if chosen.busy else ""
+        say(f"Linux {linux()}, {os.cpu_count()} processors{other}, {rounds} rounds, medians")
+        before = json.loads(chosen.output.read_text()) if chosen.add else None
+        results = table.results_of(before) if before else {}
+        loads = before["machine"]["loads"] if before else []
         for key in chosen.only:
+            loads.append(round(os.getloadavg()[0], 2))
             result = MEASURES[key](setting)
             if result is not None:
                 results[key] = result
                 show(result)
-            write(chosen.output, results, setting)
+            write(chosen.output, results, setting, loads, is_busy=chosen.busy)
     rows = table.of_ceilings(results, all_=False)
     if rows:
         say("\n" + table.as_text(table.HEADER, rows))
 
 
-def write(output: Path, results: dict[str, Result], setting: Setting) -> None:
-    """After each measurement: all of them take a while."""
+@contextmanager
+def busy(is_wanted: bool) -> Iterator[None]:
+    """Keep one processor busy."""
+    loop = subprocess.Popen([sys.executable, "-c", "while True: pass"]) if is_wanted else None
+    try:
+        yield
+    finally:
+        if loop is not None:
+            loop.kill()
+            loop.wait()
+
+
+def write(
+    output: Path, results: dict[str, Result], setting: Setting, loads: list[float], *, is_busy: bool
+) -> None:
+    """Write what there is, after each measurement: all of them take a while."""
     document = {
         "machine": {
+            "is_busy": is_busy,
+            "loads": loads,
             "linux": linux(),
             "processors": os.cpu_count(),
             "python": platform.python_version(),
@@ -103,6 +125,7 @@ def _arguments() -> argparse.Namespace:
     options.add_argument("--only", type=_keys, default=list(MEASURES), help=", ".join(MEASURES))
     options.add_argument("--rounds", type=int, default=0)
     options.add_argument("--quick", action="store_true")
+    options.add_argument("--busy", action="store_true", help="keep one processor busy meanwhile")
     options.add_argument("--peers", action="store_true", help="install peers from PyPI into .work")
     options.add_argument(
         "--peer", type=peers.given, action="append", default=[], metavar="NAME=WORDS"
@@ -133,7 +156,8 @@ def linux() -> str:
 
 def show(result: Result) -> None:
     per = f"   (for one {result.unit})" if result.unit else ""
-    say(f"\n{result.name}{per}")
+    noise = f"   noise {result.noise:.0%}" if result.noise > table.MOST_NOISE else ""
+    say(f"\n{result.name}{per}{noise}")
     say(table.as_text(*table.of(result)))
 
 

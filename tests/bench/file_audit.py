@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 from tests.bench.beside import Line, beside
+from tests.bench.peers import PROGRAMS
 from tests.bench.results import Result
 from tests.bench.setting import Setting, sigwrap
-from tests.bench.workloads import PROGRAMS, PYTHON, TIMED
+from tests.bench.workloads import PYTHON, TIMED
 
 _FILES_A_FOLDER = 10
 

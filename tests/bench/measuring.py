@@ -147,5 +147,11 @@ def share(of: Cost, in_: Cost) -> Figure:
     }
 
 
+def noise_of(base: Sequence[Cost], costs: Sequence[Cost]) -> float:
+    """Return how far the rounds of the base differ, as a part of what the others take."""
+    taken_s = [each.wall_s for each in base]
+    return (max(taken_s) - min(taken_s)) / medians(costs).wall_s
+
+
 def _quotient(a: float, b: float) -> float:
     return a / b if b > 0 else float("nan")

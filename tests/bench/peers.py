@@ -18,6 +18,9 @@ from pathlib import Path
 PROGRAMS = Path(__file__).parent / "programs"
 INSTALLED = Path(__file__).parents[2] / ".work" / "bench-peers"
 
+EXECS_AND_SIGNALS = "execve,execveat,kill,tkill,tgkill"
+_CALLS = "CALLS"
+
 Say = Callable[[str], None]
 
 
@@ -25,6 +28,12 @@ Say = Callable[[str], None]
 class Peer:
     name: str
     prefix: tuple[str, ...]
+    logs: str = "all"
+    """`execs` alone, or `all` that it is asked for."""
+
+    def before(self, calls: str) -> tuple[str, ...]:
+        """Return the words before a command whose `calls` the peer has to log."""
+        return tuple(word.replace(_CALLS, calls) for word in self.prefix)
 
 
 class NotThere(Exception):
@@ -32,10 +41,9 @@ class NotThere(Exception):
 
 
 def strace(folder: Path) -> Peer:
-    """What people use to get such a log. It sees and writes down; it decides nothing."""
-    calls = "trace=execve,execveat,kill,tkill,tgkill,connect,sendto"
-    options = ("-f", "--seccomp-bpf", "-o", str(folder / "strace.log"), "-e", calls)
-    return Peer("strace", (_program("strace"), *options))
+    """It logs the calls that sigwrap logs, and nothing else. It decides nothing."""
+    options = ("-f", "--seccomp-bpf", "-qq", "-e", "signal=none", "-e", f"trace={_CALLS}")
+    return Peer("strace", (_program("strace"), *options, "-o", str(folder / "strace.log")))
 
 
 def sudo(folder: Path) -> Peer:
@@ -53,7 +61,7 @@ def sudo(folder: Path) -> Peer:
     settings.chmod(0o440)
     put_in_place = f"mount --bind {shlex.quote(str(settings))} /etc/sudoers"
     script = f'{put_in_place} && exec {sudo_s} -n "$@"'
-    peer = Peer("sudo", (_program("unshare"), "-m", "sh", "-c", script, "sh"))
+    peer = Peer("sudo", (_program("unshare"), "-m", "sh", "-c", script, "sh"), logs="execs")
     _try(peer)
     return peer
 

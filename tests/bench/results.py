@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tests.bench.measuring import Figure, Rounds, added, medians, ratio, share
+from tests.bench.measuring import Figure, Rounds, added, medians, noise_of, ratio, share
 
 OURS = "sigwrap"
 US = 1e6
@@ -28,6 +28,8 @@ class Result:
     name: str
     unit: str = ""
     rounds: int = 1
+    noise: float = 0.0
+    """How much of sigwrap's time the native run's differences between rounds are."""
     subjects: list[Compared] = field(default_factory=list)
     figures: dict[str, Figure] = field(default_factory=dict)
     """What ceilings are about, by name."""
@@ -54,9 +56,11 @@ def compared(key: str, name: str, rounds: Rounds, *, unit: str, units: int = 1) 
         for subject, costs in rounds.items()
     ]
     figures: dict[str, Figure] = {}
+    noise = 0.0
     if OURS in rounds:
         ours = next(each for each in subjects if each.name == OURS)
         figures = {"ratio": ours.ratio, "added_us": ours.added_us}
+        noise = noise_of(base, rounds[OURS])
         if "strace" in rounds:
             of_strace = added(rounds["strace"], base)
             figures["of_strace"] = share(added(rounds[OURS], base), of_strace)
@@ -65,6 +69,7 @@ def compared(key: str, name: str, rounds: Rounds, *, unit: str, units: int = 1) 
         name=name,
         unit=unit,
         rounds=len(base),
+        noise=noise,
         subjects=subjects,
         figures=figures,
     )

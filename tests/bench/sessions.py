@@ -20,9 +20,10 @@ from tests.bench.measuring import (
     run,
     start,
 )
+from tests.bench.peers import PROGRAMS
 from tests.bench.results import OURS, Result, compared
 from tests.bench.setting import Setting, sigwrap
-from tests.bench.workloads import PROGRAMS, exec_line
+from tests.bench.workloads import exec_line
 from tests.support.processes import Roles
 
 _AT_ONCE = 8

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.bench.measuring import VALUE, Cost, Subject, interleaved, run
+from tests.bench.peers import EXECS_AND_SIGNALS
 from tests.bench.results import Result, compared
 from tests.bench.setting import BINARY, INTERPRETER, PACKAGE, ZIPAPP, Setting
 
@@ -28,7 +29,7 @@ def measure(setting: Setting) -> Result:
         else:
             setting.say(f"{name}: not built, left out")
     for peer in (*setting.inits, *setting.loggers):
-        subjects[peer.name] = _start(peer.prefix)
+        subjects[peer.name] = _start(peer.before(EXECS_AND_SIGNALS))
     rounds = interleaved(subjects, 2 * setting.rounds)
     result = compared("start", "start and end of `true`", rounds, unit="start")
     for subject in result.subjects:

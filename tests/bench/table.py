@@ -1,6 +1,7 @@
 """Tables of measurements and ceilings, as text and in docs/performance.md.
 
-`python -m tests.bench.table --write` writes the figures of bench.json into the document.
+`python -m tests.bench.table --write bench.json …` writes the figures of these runs into the
+document.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ FIGURES = ("", "wall or value", "processor")
 STEPS = ("step", "times an exec", "hot", "cold")
 SUBJECTS = ("", "wall", "ratio", "added", "processor", "ratio", "added")
 BESIDE = (OURS, "strace", "sudo", "sandlock")
+BESIDE_BUSY = (OURS, "strace")
+COLUMNS = (*BESIDE, *(f"{each}, busy" for each in BESIDE_BUSY))
 AUDIT = ("allowed", "audited")
+MOST_NOISE = 0.1
 OPERATIONS = {"exec", "signal", "call", "probe"}
 
 Row = tuple[str, ...]
@@ -41,7 +45,7 @@ def of_ceilings(results: Mapping[str, Result], *, all_: bool = True) -> list[Row
 def _row(ceiling: Ceiling, results: Mapping[str, Result]) -> Row:
     found = ceiling.found(results)
     wall = found.get(WALL, found.get(VALUE))
-    verdict = ceiling.verdict(found)
+    verdict = ceiling.verdict(list(_values(ceiling, [results])))
     return (ceiling.what, ceiling.words, _number(wall), _number(found.get(PROCESSOR)), verdict)
 
 
@@ -101,77 +105,120 @@ def as_markdown(header: Sequence[str], rows: Sequence[Row]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in (header, rule, *rows))
 
 
-def section(document: Mapping[str, Any]) -> str:
-    """Return the figures of the document, as ranges from elapsed to processor time."""
-    results = results_of(document)
-    machine = document["machine"]
+Run = Mapping[str, Result]
+
+
+def section(documents: Sequence[Mapping[str, Any]]) -> str:
+    """Return the figures of several runs. Ranges cover all runs, by elapsed and processor time."""
+    machine = documents[0]["machine"]
+    runs: tuple[list[Run], list[Run]] = ([], [])
+    loads: tuple[list[float], list[float]] = ([], [])
+    for each in documents:
+        is_busy = each["machine"]["is_busy"]
+        runs[is_busy].append(results_of(each))
+        loads[is_busy].extend(each["machine"]["loads"])
+    quiet, busy = (
+        f"{len(a)} run{'s'[: len(a) != 1]} with load {_range(b)}"
+        for a, b in zip(runs, loads, strict=True)
+    )
     return "\n".join(
         (
             f"Measured with {machine['processors']} processors, Linux {machine['linux']}, "
-            f"Python {machine['python']}.\n",
-            *_details(results.values()),
-            "### Ceilings\n",
-            as_markdown(("what", "ceiling", "measured", "met"), _short(results)),
+            f"Python {machine['python']}: {quiet} (quiet), {busy} (busy).\n",
+            *_details(*runs),
+            "### Goals\n",
+            as_markdown(("what", "goal", "quiet", "busy", "met"), _short(*runs)),
         )
     )
 
 
-def _details(results: Iterable[Result]) -> Iterator[str]:
+def _details(quiet: Sequence[Run], busy: Sequence[Run]) -> Iterator[str]:
+    known = {key: result for run in (*quiet, *busy) for key, result in run.items()}
+    results = list(known.values())
     beside = [each for each in results if OURS in _by_name(each)]
     operations = [each for each in beside if each.unit in OPERATIONS]
+    jobs = [each for each in beside if each not in operations]
+
+    def rows(of: Iterable[Result], kind: str, unit: str = "") -> list[Row]:
+        return [
+            (
+                _marked(each, (*quiet, *busy)),
+                *(_found(quiet, each.key, name, kind, unit) for name in BESIDE),
+                *(_found(busy, each.key, name, kind, unit) for name in BESIDE_BUSY),
+            )
+            for each in of
+        ]
+
     yield "### Time added to one operation\n"
-    rows = [(each.name, *_added(each, BESIDE)) for each in operations]
-    yield as_markdown(("operation", *BESIDE), rows)
+    yield as_markdown(("operation", *COLUMNS), rows(operations, "added_us", "µs"))
     yield "### Whole jobs, as a multiple of native\n"
-    rows = [(each.name, *_ratios(each, BESIDE)) for each in beside if each not in operations]
-    yield as_markdown(("job", *BESIDE), rows)
+    yield as_markdown(("job", *COLUMNS), rows(jobs, "ratio"))
     yield "### File rules, time added to one operation\n"
-    rows = [(each.name, *_added(each, AUDIT)) for each in results if AUDIT[0] in _by_name(each)]
-    yield as_markdown(("operation", *AUDIT), rows)
+    audits = [each for each in results if AUDIT[0] in _by_name(each)]
+    yield as_markdown(
+        ("operation", *AUDIT),
+        [
+            (each.name, *(_found(quiet, each.key, name, "added_us", "µs") for name in AUDIT))
+            for each in audits
+        ],
+    )
     yield "### Start and end of `true`\n"
-    starts = next((each.subjects for each in results if each.key == "start"), [])
-    rows = [(each.name, _range(each.time_us, "µs")) for each in starts]
-    yield as_markdown(("program", "time"), rows)
+    starts = known["start"].subjects if "start" in known else []
+    yield as_markdown(
+        ("program", "quiet", "busy"),
+        [
+            (
+                each.name,
+                *(_found(runs, "start", each.name, "time_us", "µs") for runs in (quiet, busy)),
+            )
+            for each in starts
+        ],
+    )
 
 
 def _by_name(result: Result) -> dict[str, Compared]:
     return {each.name: each for each in result.subjects}
 
 
-def _added(result: Result, names: Iterable[str]) -> Iterator[str]:
-    found = _by_name(result)
-    return (_range(found[each].added_us, "µs") if each in found else "-" for each in names)
+def _found(runs: Iterable[Run], key: str, name: str, kind: str, unit: str = "") -> str:
+    """Return the range of a subject's figures over the runs."""
+    subjects = [found for run in runs if key in run and (found := _by_name(run[key]).get(name))]
+    return _range((value for each in subjects for value in getattr(each, kind).values()), unit)
 
 
-def _ratios(result: Result, names: Iterable[str]) -> Iterator[str]:
-    found = _by_name(result)
-    return (_range(found[each].ratio) if each in found else "-" for each in names)
+def _marked(result: Result, runs: Iterable[Run]) -> str:
+    """Return its name, with an asterisk if the machine was too noisy in a run."""
+    noise = max(run[result.key].noise for run in runs if result.key in run)
+    return f"{result.name} \\*" if noise > MOST_NOISE else result.name
 
 
-def _short(results: Mapping[str, Result]) -> list[Row]:
+def _short(quiet: Sequence[Run], busy: Sequence[Run]) -> list[Row]:
     return [
-        (each.what, each.words, _counted(each, found), each.verdict(found))
+        (
+            each.what,
+            each.words,
+            *(_range(_values(each, runs)) for runs in (quiet, busy)),
+            each.verdict([*_values(each, quiet), *_values(each, busy)]),
+        )
         for each in CEILINGS
-        for found in [each.found(results)]
     ]
 
 
-def _counted(ceiling: Ceiling, found: Figure) -> str:
-    """Return the figures that the ceiling is about."""
-    numbers = [_number(found.get(each)) for each in ceiling.counts]
-    known = sorted({each for each in numbers if each != "-"}, key=float)
-    return "-".join(known) or "-"
+def _values(ceiling: Ceiling, runs: Iterable[Run]) -> list[float]:
+    """Return the figures that the ceiling is about, of each run."""
+    found = (ceiling.found(run) for run in runs)
+    return [each[kind] for each in found for kind in ceiling.counts if kind in each]
 
 
-def _range(found: Figure, unit: str = "") -> str:
+def _range(values: Iterable[float], unit: str = "") -> str:
     """Return the lowest and highest value with two digits, and the unit."""
-    values = sorted(each for each in found.values() if not math.isnan(each))
-    if not values:
+    known = sorted(each for each in values if not math.isnan(each))
+    if not known:
         return "-"
-    if unit and abs(values[-1]) < 1:
+    if unit and abs(known[-1]) < 1:
         return f"<1 {unit}"
-    per, unit = next(((n, u) for n, u in _LARGER if unit and values[-1] >= n), (1, unit))
-    low, high = (_two_digits(max(each, 0.0) / per) for each in (values[0], values[-1]))
+    per, unit = next(((n, u) for n, u in _LARGER if unit and known[-1] >= n), (1, unit))
+    low, high = (_two_digits(max(each, 0.0) / per) for each in (known[0], known[-1]))
     return (low if low == high else f"{low}-{high}") + (f" {unit}" if unit else "")
 
 
@@ -179,9 +226,8 @@ _LARGER = ((1e6, "s"), (1e3, "ms"))
 
 
 def _two_digits(value: float) -> str:
-    digits = 1 if value < 10 else 0 if value < 100 else -1
-    text = f"{round(value, digits):.{max(digits, 0)}f}"
-    return text if value >= 0.1 or not value else f"{value:.2f}"
+    digits = 2 if value < 1 else 1 if value < 10 else 0 if value < 100 else -1
+    return f"{round(value, digits):.{max(digits, 0)}f}"
 
 
 def results_of(document: Mapping[str, Any]) -> dict[str, Result]:
@@ -212,12 +258,12 @@ def _number(value: float | None) -> str:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--from", dest="source", type=Path, default=ROOT / "bench.json")
+    options.add_argument("runs", type=Path, nargs="*", default=[ROOT / "bench.json"])
     options.add_argument("--write", action="store_true")
     chosen = options.parse_args()
-    document = json.loads(chosen.source.read_text())
-    written = section(document)
-    if chosen.write and document["is_quick"]:
+    documents = [json.loads(each.read_text()) for each in chosen.runs]
+    written = section(documents)
+    if chosen.write and any(each["is_quick"] for each in documents):
         options.error("a quick run has no usable figures")
     if chosen.write:
         DOCUMENT.write_text(with_section(DOCUMENT.read_text(), written))

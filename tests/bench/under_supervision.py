@@ -20,7 +20,11 @@ def measure(setting: Setting, key: str) -> Result | None:
         setting.say(f"{key}: left out: not installed: {missing}")
         return None
     prefixes = {"native": (), OURS: sigwrap(*workload.options)}
-    prefixes |= {peer.name: peer.prefix for peer in setting.loggers}
+    prefixes |= {
+        peer.name: peer.before(workload.calls)
+        for peer in setting.loggers
+        if peer.logs == "all" or workload.is_of_execs
+    }
     lines = {
         name: Line(
             prefix=prefix,

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-PROGRAMS = Path(__file__).parent / "programs"
+from tests.bench.peers import EXECS_AND_SIGNALS, PROGRAMS
+
 # Without a virtual environment's start-up, and the same for every subject.
 PYTHON = (os.path.realpath(sys.executable), "-I", "-S")
 TIMED = ("dash", str(PROGRAMS / "timed.sh"))
@@ -41,6 +42,10 @@ class Workload:
     folder: Path
     options: tuple[str, ...] = ()
     """sigwrap's."""
+    calls: str = EXECS_AND_SIGNALS
+    """What a peer that logs calls by name has to log."""
+    is_of_execs: bool = True
+    """False: a peer that logs only execs is no comparison."""
 
 
 def execs(folder: Path, count: int) -> Workload:
@@ -60,12 +65,23 @@ def exec_line(count: int, program: str = "/bin/true") -> tuple[str, ...]:
 
 def signals(name: str, number: int, folder: Path, count: int) -> Workload:
     line = (*PYTHON, str(PROGRAMS / "signals.py"), str(count), str(number))
-    return Workload(name=name, line=line, units=count, unit="signal", folder=folder)
+    return Workload(
+        name=name, line=line, units=count, unit="signal", folder=folder, is_of_execs=False
+    )
 
 
 def connects(name: str, way: str, folder: Path, count: int) -> Workload:
     line = (*PYTHON, str(PROGRAMS / "connects.py"), str(count), way)
-    return Workload(name=name, line=line, units=count, unit="call", folder=folder)
+    calls = f"{EXECS_AND_SIGNALS},{'sendto' if way == 'datagram' else 'connect'}"
+    return Workload(
+        name=name,
+        line=line,
+        units=count,
+        unit="call",
+        folder=folder,
+        calls=calls,
+        is_of_execs=False,
+    )
 
 
 def probes(folder: Path, count: int) -> Workload:
@@ -141,6 +157,26 @@ def _pack(path: Path, name: str) -> None:
             archive.addfile(member, io.BytesIO(text.encode()))
 
 
+def pytest(folder: Path, count: int) -> Workload:
+    """Tests as projects have them: one in five runs a program."""
+    tree = folder / "pytest"
+    tree.mkdir()
+    for number in range(count):
+        body = (
+            "subprocess.run(['true'], check=True)" if number % 5 == 0 else "assert sorted([2, 1])"
+        )
+        tests = "".join(f"def test_{each}():\n    {body}\n\n\n" for each in range(5))
+        (tree / f"test_{number}.py").write_text(f"import subprocess\n\n\n{tests}")
+    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".")
+    return Workload(
+        name=f"pytest, {5 * count} tests, a fifth of which run a program",
+        line=(*TIMED, sys.executable, *words, "."),
+        units=1,
+        unit="test run",
+        folder=tree,
+    )
+
+
 def crowd(folder: Path, count: int) -> Workload:
     _demand("dash", "mkfifo")
     return Workload(
@@ -171,6 +207,7 @@ ALL: dict[str, tuple[Make, int, int]] = {
     "configure": (configure, 100, 20),
     "build": (build, _TINY_FILES, 20),
     "npm": (npm, _PACKAGES, 5),
+    "pytest": (pytest, 60, 5),
     "crowd": (crowd, 2_000, 200),
 }
 
