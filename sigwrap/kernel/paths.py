@@ -354,7 +354,9 @@ class Caller:
                 os.close(found)
             if not _WE_MAY_SEARCH_ALL:
                 return is_the_same
-            return is_the_same and folder == AT_FDCWD and _all_users_may_search(path)
+            if not is_the_same or folder != AT_FDCWD:
+                return False
+            return _all_users_may_search(path) or self._searches_as_we_do()
         if folder == AT_FDCWD:
             return True  # it is in the root
         return not (_WE_MAY_SEARCH_ALL or self._leads_elsewhere(folder))
@@ -365,6 +367,14 @@ class Caller:
         if stat.S_ISLNK(state.mode):
             return True
         return self.is_local(state) and magic_of(fd) == _PROC_SUPER_MAGIC
+
+    def _searches_as_we_do(self) -> bool:
+        rights = procfs.rights(self.tid)
+        return rights is not None and rights.uid == os.geteuid() and self._may_search_all(rights)
+
+    def _may_search_all(self, rights: procfs.Rights) -> bool:
+        is_capable = bool(rights.capabilities & _MAY_SEARCH_ALL)
+        return is_capable and procfs.user_namespace(self.tid) == procfs.user_namespace("self")
 
     def may_search(self, folder: int) -> bool:
         """Return whether the caller may search a folder, by its mode.
@@ -385,10 +395,8 @@ class Caller:
         rights = procfs.rights(self.tid)
         if rights is None:
             return False
-        if rights.capabilities & _MAY_SEARCH_ALL:
-            ours = procfs.user_namespace("self")
-            if procfs.user_namespace(self.tid) == ours:
-                return True
+        if self._may_search_all(rights):
+            return True
         if uid == rights.uid:
             return bool(mode & stat.S_IXUSR)
         return bool(mode & (stat.S_IXGRP if gid in {rights.gid, *rights.groups} else stat.S_IXOTH))
