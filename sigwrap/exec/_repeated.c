@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdint.h>
@@ -50,6 +51,8 @@
 #define NO_MAGIC_LINKS 0x02
 #define CACHED 0x20
 #define DISCONNECTED 0x4
+#define EXECUTABLE_BY_ALL 0111
+#define SEARCHES_ALL (1 << CAP_DAC_OVERRIDE | 1 << CAP_DAC_READ_SEARCH)
 
 #define MOST_EXECS 128
 #define MOST_WORDS 64
@@ -97,7 +100,10 @@ static int listener, child_signals, proc, first_left_to_others;
 static int most_children, most_processes; /* 0: no limit */
 static unsigned mount_bit;
 static Place our_root;
+static char our_namespace[PATH_MAX];
+static int our_namespace_length;
 static PyObject *owner; /* of exec/repeated.py */
+static PyObject *same_for_all; /* mounts on which a path is the same for every process */
 
 static struct seccomp_notif request;
 static Facts facts;
@@ -298,9 +304,48 @@ static int open_at_once(const char *path, uint64_t flags)
     return syscall(OPENAT2, AT_FDCWD, path, &how, sizeof how);
 }
 
-/* Return whether the file that sigwrap does not find is missing for the caller as well. */
+/* Return whether the file that sigwrap does not find is missing for the caller as well: a folder on
+   the way to it is on a local disk, and the caller may search all that sigwrap has searched. Python
+   looks at everything else. */
+static int is_missing_on_a_disk(int pid)
+{
+    static char path[PATH_MAX], namespace[PATH_MAX];
+    int is_found = 0, all_search = 1, is_root = !geteuid();
+    memcpy(path, facts.path, facts.path_length + 1);
+    for (char *end; (!is_found || is_root) && (end = strrchr(path, '/'));) {
+        *end = 0;
+        int fd = open_at_once(*path ? path : "/", O_NOFOLLOW);
+        if (fd < 0 && !is_found && (errno == ENOENT || errno == ENOTDIR))
+            continue;
+        struct statx found;
+        int is_read = fd >= 0 && !statx(fd, "", STATX_FLAGS | AT_EMPTY_PATH,
+                                        STATX_BASIC_STATS | mount_bit, &found);
+        close(fd);
+        if (!is_read)
+            return 0;
+        PyObject *mount = PyLong_FromUnsignedLongLong(found.stx_mnt_id);
+        int is_same = mount && PySet_Contains(same_for_all, mount) == 1;
+        Py_XDECREF(mount);
+        if (!is_same || (!is_found && !S_ISDIR(found.stx_mode)))
+            return 0;
+        is_found = 1;
+        if (!S_ISDIR(found.stx_mode) || (~found.stx_mode & EXECUTABLE_BY_ALL))
+            all_search = 0;
+    }
+    if (all_search || !is_root)
+        return is_found;
+    struct __user_cap_header_struct asked = {_LINUX_CAPABILITY_VERSION_3, pid};
+    struct __user_cap_data_struct rights[2];
+    int length = read_link(pid, "ns/user", namespace);
+    return !syscall(SYS_capget, &asked, rights) && rights[0].effective & SEARCHES_ALL &&
+           length > 0 && length == our_namespace_length &&
+           !memcmp(namespace, our_namespace, length);
+}
+
 static int is_missing_for_it(int pid, int error)
 {
+    if (is_missing_on_a_disk(pid))
+        return 1;
     Py_ssize_t length = facts.path_length;
     PyObject *found = PyObject_CallMethod(owner, "is_missing", "iy#i", pid, facts.path, length, error);
     int is_so = found == Py_True;
@@ -641,10 +686,12 @@ static PyObject *leave(PyObject *module, PyObject *args)
 static PyObject *set_up(PyObject *module, PyObject *args)
 {
     unsigned long long inode, major, minor, mount;
-    if (!PyArg_ParseTuple(args, "Oiii(KKKK)Iiii", &owner, &listener, &child_signals, &proc,
-                          &inode, &major, &minor, &mount, &mount_bit, &first_left_to_others,
-                          &most_children, &most_processes))
+    if (!PyArg_ParseTuple(args, "Oiii(KKKK)IOiii", &owner, &listener, &child_signals, &proc,
+                          &inode, &major, &minor, &mount, &mount_bit, &same_for_all,
+                          &first_left_to_others, &most_children, &most_processes))
         return NULL;
+    our_namespace_length = read_link(getpid(), "ns/user", our_namespace);
+    Py_INCREF(same_for_all);
     our_root = (Place){inode, major << 32 | minor, mount};
     Py_INCREF(owner);
     Py_RETURN_NONE;

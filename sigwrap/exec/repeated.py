@@ -147,6 +147,7 @@ class RepeatedExecs:
             proc,
             our_view().root,
             our_view().mounts.id_bit,
+            our_view().mounts.same_for_all,
             self._processes.first_left_to_others,
             *self._most,
         )
@@ -180,7 +181,8 @@ class RepeatedExecs:
         return self._recorder.record("process_exited", pid, payload)
 
     def is_missing(self, tid: int, path: bytes, error: int) -> bool:
-        """Return whether the caller would get the same error for a path."""
+        """Return whether the caller would get the same error for a path. The extension asks where
+        it can't see that by itself."""
         caller = Caller(tid, tid)
         return caller.is_the_same_for_it(AT_FDCWD, path, OSError(error, ""))
 

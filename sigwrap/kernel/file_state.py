@@ -95,7 +95,7 @@ class LocalMounts:
     From Linux 6.8 on, no other mount gets their numbers. The cache of repeated execs relies on it.
     """
 
-    __slots__ = ("_local", "id_bit")
+    __slots__ = ("_local", "id_bit", "same_for_all")
 
     def __init__(self) -> None:
         found = _listed()
@@ -104,6 +104,8 @@ class LocalMounts:
             found = [(each.number, each.kind) for each in _mountinfo("self")]
             self.id_bit = STATX_MNT_ID
         self._local = frozenset(number for number, kind in found if kind in _LOCAL)
+        procfs = {number for number, kind in found if kind == b"proc"}
+        self.same_for_all = self._local - procfs  # where a path is the same for every process
 
     def are_local(self, number: int) -> bool:
         return number in self._local

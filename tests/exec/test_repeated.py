@@ -240,3 +240,56 @@ def test_frozen_between_two_repeated_execs(as_user: Sigwrap) -> None:
     kinds = [event.type for event in as_user.sealed_events()]
     assert not set(EXECS).intersection(kinds[kinds.index("tree_frozen") :])
     assert_repeated(as_user, 1)
+
+
+_SEARCHES = """
+import ctypes, errno, os, subprocess, sys
+
+folder, where = sys.argv[1:]
+os.mkdir(f"{folder}/all")
+os.mkdir(f"{folder}/all/below")
+os.mkdir(f"{folder}/own", 0o700)
+os.mkdir(f"{folder}/own/below")
+os.symlink(f"{folder}/own/below", f"{folder}/link")
+os.symlink("/proc/self/nothing", f"{folder}/broken")
+os.symlink("/proc/self", f"{folder}/process")
+open(f"{folder}/file", "w").close()
+places = ("", "all", "all/below", "all/nothing", "own", "own/below", "own/nothing/below", "link",
+          "broken", "process", "process/task", "file", "/root", "/root/nothing", "/proc/1", "/bin")
+
+
+def searched():
+    if where == "another user" and os.getuid() == 0:
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+    if where == "user namespace":
+        yield str(ctypes.CDLL(None).unshare(0x10000000))  # CLONE_NEWUSER
+    for place in places:
+        try:
+            os.execv(os.path.join(folder, place, "nothing-like-it"), ["x"])
+        except OSError as refused:
+            yield f"{place} {errno.errorcode[refused.errno]}"
+
+
+subprocess.run(["/bin/true"], check=True)
+for _ in range(2):
+    child = os.fork()
+    if not child:
+        print(*searched(), sep="\\n", flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.parametrize("where", ["here", "another user", "user namespace"])
+def test_a_missing_program_fails_as_it_does_natively(as_user: Sigwrap, where: str) -> None:
+    """Each caller may search other folders, and /proc/self differs for each."""
+    said = []
+    for prefix in ((), ("-p", policy(as_user.folder, " []"), "--")):
+        folder = str(as_user.folder / ("sigwrap" if prefix else "native"))
+        as_user.native("mkdir", folder)
+        words = (*PYTHON, "-c", _SEARCHES, folder, where)
+        done = as_user.run(*prefix, *words, env=WITH) if prefix else as_user.native(*words)
+        said.append((done.returncode, done.stdout))
+    assert said[0] == said[1]
+    assert b"own/below ENOENT" in said[0][1] or where != "here"
