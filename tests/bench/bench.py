@@ -43,7 +43,8 @@ Measure = Callable[[Setting], Result | None]
 
 MEASURES: dict[str, Measure] = {
     "floor": floor.measure,
-    "steps": steps.measure,
+    "steps": steps.measure_execs,
+    "signal_steps": steps.measure_signals,
     **{key: partial(under_supervision.measure, key=key) for key in ALL},
     "redirect": redirects.measure,
     "brokered": streams.measure_brokered,

@@ -1,4 +1,4 @@
-"""Where the time of one exec goes: the supervisor's own steps, timed inside a real run.
+"""Where the time of an exec and of a signal goes: the supervisor's steps, timed in a real run.
 
 Hot is the run as it comes, with events back to back. Cold is the same with a walk through more
 memory than the caches hold before each request and each end, as other programs would do it.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -20,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.measuring import Figure
+from tests.bench.peers import PROGRAMS
 from tests.bench.results import US, Result
 from tests.bench.setting import ROOT, Setting
-from tests.bench.workloads import exec_line
+from tests.bench.workloads import PYTHON, exec_line
 
 # In the order in which they happen: what is done, and by which function.
-STEPS = (
+_OF_AN_EXEC = (
     ("receive", "sigwrap.kernel.seccomp", "Listener.receive"),
     ("look at what it names", "sigwrap.exec.handler", "Execs.look"),
     ("adopt", "sigwrap.session.processes", "Processes._adopt"),
@@ -39,56 +41,83 @@ STEPS = (
     ("verify", "sigwrap.exec.verify", "difference"),
     ("note the image", "sigwrap.session.processes", "Processes.loaded"),
     ("let go", "sigwrap.kernel.ptrace", "detach"),
-    ("exit row and the rest of an end", "sigwrap.session.processes", "Processes._ended"),
-    ("fold", "sigwrap.log.writer", "SessionLog.fold"),
+    ("exit row and the rest of an end", "sigwrap.session.processes", "Processes.on_end"),
 )
+_OF_A_SIGNAL = (
+    ("receive", "sigwrap.kernel.seccomp", "Listener.receive"),
+    ("gather facts", "sigwrap.signal.handler", "Signals.facts"),
+    ("judge", "sigwrap.policy.judge.engine", "Engine.decide_signal"),
+    ("record", "sigwrap.session.recorder", "Recorder.record"),
+    ("answer", "sigwrap.kernel.seccomp", "Listener.resume"),
+    ("rest of the request", "sigwrap.session.mediation", "Mediation.answer"),
+)
+STEPS = {"exec": _OF_AN_EXEC, "signal": _OF_A_SIGNAL}
 HEATS = ("hot", "cold")
-TIMES = "times"  # of a step in one exec
+TIMES = "times"  # of a step in one exec or signal
 _COLD_BEFORE = ("rest of the request", "exit row and the rest of an end")
 _AT_THE_END = ("sigwrap.log.writer", "SessionLog.close")
 _RUN = ("sigwrap.session.session", "Session.run")
 _FLUSHED = 64 << 20
+_USED = "the supervisor's processor time"
 # Isolated, or sigwrap would start Python anew, without the clocks.
 _START = (
     "import sys; sys.path.append(sys.argv[1]); from tests.bench.steps import supervise; supervise()"
 )
 
 
-def measure(setting: Setting) -> Result:
+def measure_execs(setting: Setting) -> Result:
     """Of the long way, which Python alone goes; of the shorter one, the sums."""
-    execs = 50 if setting.is_quick else 500
-    alone, helped = (
-        {heat: _measured(setting.folder, execs, heat, pure=pure) for heat in HEATS}
-        for pure in (True, False)
-    )
+    count = setting.amount(500, 50)
+    line = exec_line(count)
+    figures = _steps(setting, "exec", line, count, pure=True)
+    helped = _measured(setting.folder, "exec", line, pure=False)
+    figures[f"{_USED}, with the extension"] = _used(helped, count)
+    return Result(key="steps", name="the steps of one exec", figures=figures)
+
+
+def measure_signals(setting: Setting) -> Result:
+    count = setting.amount(2_000, 200)
+    line = (*PYTHON, str(PROGRAMS / "signals.py"), str(count), str(int(signal.SIGUSR1)))
+    figures = _steps(setting, "signal", line, count, pure=False)
+    return Result(key="signal_steps", name="the steps of one signal", figures=figures)
+
+
+def _steps(
+    setting: Setting, kind: str, line: tuple[str, ...], count: int, *, pure: bool
+) -> dict[str, Figure]:
+    found = _measured(setting.folder, kind, line, pure=pure)
     figures: dict[str, Figure] = {}
-    for name, _, _ in STEPS:
-        hot_ns, cold_ns = (alone[heat]["steps"].get(name, []) for heat in HEATS)
+    for name, _, _ in STEPS[kind]:
+        hot_ns, cold_ns = (found[heat]["steps"].get(name, []) for heat in HEATS)
         if not hot_ns or not cold_ns:
             setting.say(f"{name}: not seen: is it another function now?")
             continue
         medians = (statistics.median(each) / 1e3 for each in (hot_ns, cold_ns))
-        figures[name] = {TIMES: len(hot_ns) / execs, **dict(zip(HEATS, medians, strict=True))}
-    for way, found in (("in Python alone", alone), ("with the extension", helped)):
-        used = {heat: found[heat]["used_s"] * US / execs for heat in HEATS}
-        figures[f"the supervisor's processor time, {way}"] = {TIMES: 1.0, **used}
-    return Result(key="steps", name="the steps of one exec", figures=figures)
+        figures[name] = {TIMES: len(hot_ns) / count, **dict(zip(HEATS, medians, strict=True))}
+    figures[_USED] = _used(found, count)
+    return figures
 
 
-def _measured(folder: Path, execs: int, heat: str, *, pure: bool) -> dict[str, Any]:
+def _used(found: dict[str, Any], count: int) -> Figure:
+    return {TIMES: 1.0, **{heat: found[heat]["used_s"] * US / count for heat in HEATS}}
+
+
+def _measured(folder: Path, kind: str, line: tuple[str, ...], *, pure: bool) -> dict[str, Any]:
     output = folder / "steps.json"
-    words = [str(ROOT), str(output), heat, *exec_line(execs)]
-    line = [sys.executable, "-I", "-c", _START, *words]
     environment = {**os.environ, **({"SIGWRAP_PURE_PYTHON": "1"} if pure else {})}
-    subprocess.run(line, stdout=subprocess.DEVNULL, env=environment, check=True)
-    found: dict[str, Any] = json.loads(output.read_text())
+    found = {}
+    for heat in HEATS:
+        words = [str(ROOT), str(output), kind, heat, *line]
+        start = [sys.executable, "-I", "-c", _START, *words]
+        subprocess.run(start, stdout=subprocess.DEVNULL, env=environment, check=True)
+        found[heat] = json.loads(output.read_text())
     return found
 
 
 class Clock:
-    def __init__(self, *, is_cold: bool) -> None:
+    def __init__(self, kind: str, *, is_cold: bool) -> None:
         self.flushing_s = self.used_s = 0.0
-        self.took_ns: dict[str, list[int]] = {name: [] for name, _, _ in STEPS}
+        self.took_ns: dict[str, list[int]] = {name: [] for name, _, _ in STEPS[kind]}
         self._inner_ns: list[int] = []
         self._memory = bytearray(_FLUSHED if is_cold else 0)
         self._zeros = bytes(self._memory)
@@ -118,9 +147,9 @@ class Clock:
 
 def supervise() -> None:
     """Runs sigwrap here, with a clock around each step."""
-    _, _, output, heat, *line = sys.argv
-    clock = Clock(is_cold=heat == "cold")
-    for name, module, path in STEPS:
+    _, _, output, kind, heat, *line = sys.argv
+    clock = Clock(kind, is_cold=heat == "cold")
+    for name, module, path in STEPS[kind]:
         owner, attribute = _place_of(module, path)
         if hasattr(owner, attribute):
             setattr(owner, attribute, clock.timed(name, getattr(owner, attribute)))

@@ -25,7 +25,7 @@ DOCUMENT = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 HEADER = ("what", "ceiling", "wall", "processor", "met")
 FIGURES = ("", "wall or value", "processor")
-STEPS = ("step", "times an exec", "hot", "cold")
+STEPS = ("step", "times", "hot", "cold")
 SUBJECTS = ("", "wall", "ratio", "added", "processor", "ratio", "added")
 BESIDE = (OURS, "strace", "sudo", "sandlock")
 BESIDE_BUSY = (OURS, "strace")
@@ -53,7 +53,7 @@ def of(result: Result) -> tuple[Row, list[Row]]:
     """Return the header and the rows of a result."""
     if result.subjects:
         return SUBJECTS, of_subjects(result)
-    if result.key == "steps":
+    if result.key in {"steps", "signal_steps"}:
         return STEPS, of_steps(result)
     return FIGURES, of_figures(result)
 
