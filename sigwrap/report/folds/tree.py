@@ -207,12 +207,16 @@ class Processes:
 
     def of(self, event: Event) -> Process:
         """Return the process of an event; it is a new one if it is unknown."""
-        return self._known(event.pid, number(event.payload.get("ppid")))
+        process = self._living.get(event.pid)
+        if process is None:
+            ppid = number(event.payload.get("ppid"))
+            process = self._living[event.pid] = Process(ppid)
+        return process
 
-    def _known(self, pid: int, ppid: int = 0) -> Process:
+    def _known(self, pid: int) -> Process:
         process = self._living.get(pid)
         if process is None:
-            process = self._living[pid] = Process(ppid)
+            process = self._living[pid] = Process(0)
         return process
 
 
@@ -299,8 +303,8 @@ class ProcessTree:
 
     def _above(self, run: Exec) -> Node:
         for pid in (run.ppid, run.below):
-            if (process := self._known.get(pid)) is not None and process.ran is not None:
-                return process.ran
+            if (process := self._known.get(pid)) is not None and (ran := process.ran) is not None:
+                return ran
         return self._root
 
     def _stop_running(self, process: Process) -> bool:
