@@ -13,6 +13,7 @@ from sigwrap.events import (
     DENIED,
     EVENT_TYPES,
     EXEC_TYPES,
+    OUTCOME_OF,
     SIGNAL_TYPES,
     Counts,
     Event,
@@ -46,6 +47,7 @@ _OTHERS = "others"
 _STREAMS = frozenset({"stdin", "stdout", "stderr"})
 _NO_END = "its end is not recorded"
 
+_COUNTED = frozenset({*OUTCOME_OF, *APPROVAL_ANSWERS})
 INTERRUPT_TYPES = frozenset(name for name in EVENT_TYPES if name.startswith("interrupt_"))
 
 
@@ -123,7 +125,8 @@ class Summary:
         name = event.type
         is_selected = self.selection is None or self.selection.takes(event)
         if is_selected:
-            self.counts.add(name, event.payload)
+            if name in _COUNTED:
+                self.counts.add(name, event.payload)
             by_type = self.by_type
             if name not in by_type and name not in EVENT_TYPES and len(by_type) >= _TYPES_KEPT:
                 name = _OTHERS  # only in a log that sigwrap didn't write

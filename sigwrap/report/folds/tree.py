@@ -107,6 +107,10 @@ class Process:
         return self.denied_exec or self.denied_fork
 
     @property
+    def is_explained(self) -> bool:
+        return self.child is not None or bool(self.denied or self.refused_file)
+
+    @property
     def last_signal(self) -> str:
         """The name of its last signal: a process raises signals after it was sent them."""
         return next(reversed(self.raised or self.sent or {}), "")
@@ -264,11 +268,10 @@ class ProcessTree:
             process.node_before.running += 1
             process.node, process.node_before = process.node_before, None
 
-    def exited(self, event: Event, process: Process | None, is_selected: bool = True) -> None:
+    def exited(self, event: Event, process: Process, is_selected: bool = True) -> None:
         get = event.payload.get
         signal_name, exit_code = text(get("signal_name")), get("exit_code")
-        node = None if process is None else process.node
-        has_run = process is not None and self._stop_running(process)
+        node, has_run = process.node, self._stop_running(process)
         if not has_run and not signal_name:
             return
         if node is None:  # a process that has run nothing

@@ -129,8 +129,7 @@ class WhyFold:
             code = payload.get("exit_code")
             process.end_seq, process.exit_code = event.seq, code
             process.comm = text(payload.get("comm"))
-            is_explained = process.child is not None or process.denied or process.refused_file
-            if code in _NOT_EXECUTED and is_explained:
+            if code in _NOT_EXECUTED and process.is_explained:
                 self._tell_parent(self._by_itself(pid, process), payload)
             elif code is None and (last := signal_number(process.last_signal)) is not None:
                 # The parent reaped it before sigwrap did: its status tells how this one ended.

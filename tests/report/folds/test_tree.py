@@ -48,9 +48,8 @@ class Tree(ProcessTree):
 
     def ends(self, pid: int, ppid: int = 1, code: int | None = 0, signal: str = "") -> None:
         payload = {"ppid": ppid, "exit_code": code, "signal_name": signal, "comm": "bash"}
-        event, process = self.event("process_exited", pid, **payload), self.known.get(pid)
-        self.known.end(event)
-        self.exited(event, process)
+        event = self.event("process_exited", pid, **payload)
+        self.exited(event, self.known.end(event))
 
 
 @pytest.fixture
