@@ -18,6 +18,7 @@ Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]
 
 _INT64 = 1 << 63
+_LEAST = -_INT64
 
 HOOK_KIND = "hook"  # the kind of a session_started
 HOOK_LOG = "hook-"  # the start of a hook log's session id
@@ -253,12 +254,19 @@ def text(value: object) -> str:
 
 
 def texts(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else []
+    """Return a list of texts: the very list if it is one, because copying takes longer."""
+    if not isinstance(value, list):
+        return []
+    try:
+        "".join(value)  # finds out
+    except TypeError:  # only in a log that sigwrap didn't write
+        return [str(each) for each in value]
+    return value
 
 
 def number(value: object) -> int:
     """Return a 64-bit integer, or 0: sigwrap writes no larger one, and a log may hold any."""
-    return value if isinstance(value, int) and -_INT64 <= value < _INT64 else 0
+    return value if isinstance(value, int) and _LEAST <= value < _INT64 else 0
 
 
 def times(payload: Payload) -> int:
@@ -325,12 +333,13 @@ class Counts:
         self.connections: dict[str, int] = {}
         self.refused_files = 0
         self.answers: dict[str, int] = {}  # by APPROVED, DENIED or "expired"
+        self._of_kind = {"exec": self.execs, "signal": self.signals, "connection": self.connections}
 
     def add(self, type_name: str, payload: Payload) -> None:
-        if type_name in _KINDS:
+        if (kind := _KINDS.get(type_name)) is not None:
             is_one = "count" not in payload and "retry" not in payload and "stub" not in payload
             if count := 1 if is_one else how_many(type_name, payload):
-                of_kind, name = self.of_kind(_KINDS[type_name]), _outcome_of(type_name, payload)
+                of_kind, name = self._of_kind[kind], _outcome_of(type_name, payload)
                 of_kind[name] = of_kind.get(name, 0) + count
         elif type_name == _REFUSED_FILE:
             self.refused_files += 1
@@ -339,7 +348,7 @@ class Counts:
             self.answers[name] = self.answers.get(name, 0) + 1
 
     def of_kind(self, kind: str) -> dict[str, int]:
-        return {"exec": self.execs, "signal": self.signals, "connection": self.connections}[kind]
+        return self._of_kind[kind]
 
     @property
     def denied(self) -> int:

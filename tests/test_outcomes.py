@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sigwrap.events import Counts
+from sigwrap.events import Counts, texts
 
 
 def test_what_repeats_an_action_or_answer_is_not_counted() -> None:
@@ -28,3 +28,9 @@ def test_what_repeats_an_action_or_answer_is_not_counted() -> None:
         "40 signals",
         "3 connections (3 denied)",
     ]
+
+
+def test_words_of_any_log_are_texts() -> None:
+    assert texts(["git", "status"]) == ["git", "status"]
+    assert texts(["git", 1, None, ["x"]]) == ["git", "1", "None", "['x']"]
+    assert texts([]) == texts("git") == texts(None) == texts({"git": 1}) == []

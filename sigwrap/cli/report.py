@@ -134,7 +134,7 @@ def report(
         if rows is not None and (is_selected or selection is None):
             rows.add(event)
 
-    verification = verified(opened, take)
+    verification = verified(opened, summary.add if rows is None else take)
     if selection is not None and not follow:
         _refuse_unknown_rule(selection)
     summary.end(ending)

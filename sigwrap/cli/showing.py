@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from sigwrap.cli.output import note, out, out_bytes, out_lines
-from sigwrap.events import Event
 from sigwrap.kernel import procfs
 from sigwrap.report.forms.layout import Style
 from sigwrap.start import onefile
@@ -25,7 +24,6 @@ from sigwrap.text import printable
 
 _STARTS_AFTER_S = 1.0
 _BETWEEN_S = 0.2
-_EVENTS_BETWEEN_LINES = 5_000
 _ERASE = b"\r\x1b[K"
 
 
@@ -126,10 +124,6 @@ class Progress:
         line = f"sigwrap: {printable(text)}"[: columns - 1]
         self._shown = True
         self._write(_ERASE + line.encode())
-
-    def read(self, event: Event) -> None:
-        if event.seq % _EVENTS_BETWEEN_LINES == 0:
-            self.say(f"{event.seq} events read")
 
     def done(self) -> None:
         if self._shown:

@@ -95,14 +95,14 @@ def verified(
 ) -> Verification:
     """Check a log, and show the progress. `and_also` gets each event."""
     progress = Progress()
-
-    def take(event: Event) -> None:
-        and_also(event)
-        progress.read(event)
-
     try:
         return verify_session(
-            session, _key(), expected_head=expected_head, and_also=take, exact_json=exact_json
+            session,
+            _key(),
+            expected_head,
+            and_also,
+            meanwhile=lambda events: progress.say(f"{events} events read"),
+            exact_json=exact_json,
         )
     finally:
         progress.done()

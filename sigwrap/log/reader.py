@@ -36,6 +36,7 @@ _STEPS_BETWEEN_CHECKS = 10_000
 _MAGIC = b"SQLite format 3\0"
 _ROWS_AT_ONCE = 32  # a row of recorded input or output is a thousand times another's size
 _SELECT = "SELECT seq, time_ns, type, pid, payload, hash FROM events"
+_as_row = partial(tuple.__new__, Row)  # takes half the time of Row._make
 
 
 class Session:
@@ -215,7 +216,7 @@ class Database:
     def _fetch(self, query: str, *values: int) -> list[Row]:
         try:
             with _limited(self._connection):
-                return [*map(Row._make, self._connection.execute(query, values))]
+                return [*map(_as_row, self._connection.execute(query, values))]
         except sqlite3.Error as error:
             is_first = self._connection.text_factory is str
             if not (isinstance(error, sqlite3.OperationalError) and is_first):

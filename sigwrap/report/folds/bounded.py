@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 
 from sigwrap.events import Event
 
+_set = OrderedDict.__setitem__  # super() takes half the time of an entry
+
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
@@ -20,7 +22,7 @@ class Latest(OrderedDict[Key, Value]):
         self._limit = limit
 
     def __setitem__(self, key: Key, value: Value) -> None:
-        super().__setitem__(key, value)
+        _set(self, key, value)
         if len(self) > self._limit:
             self.popitem(last=False)
 

@@ -24,7 +24,6 @@ _CHARACTERS = 300
 _SHOWN = 12
 _BELOW_SHOWN = 3
 _LEFT = "left to the user"  # the agent asks, and the log has no answer
-_NOTHING_MORE = [""] * _BELOW_KEPT  # for a step that is only counted
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 
 
@@ -35,6 +34,7 @@ class Exec(NamedTuple):
     ppid: int
     below: int  # the nearest ancestor that ran a program, if that isn't its parent
     argv: list[str]  # without what an agent wrapped it in
+    line: str  # the same words, as the tree keeps them
     is_wrapped: bool
     outcome: str
     is_selected: bool = True
@@ -125,6 +125,8 @@ class Steps:
         self.own: dict[str, int] = {}  # by program: what an agent ran without a tool call
         self._command_pid = 0
         self._calls: Latest[str, Step] = Latest(_CALLS_KEPT)  # judged, not started yet
+        # The steps that are only counted, by whether they are wrapped.
+        self._counted = {is_wrapped: _counted_step() for is_wrapped in (False, True)}
 
     @property
     def judged(self) -> list[Step]:
@@ -193,12 +195,12 @@ class Steps:
             return None
         is_first = step is None or (is_wrapped and not step.is_wrapped)
         if step is None or is_first:
-            step = self._begin(run.event, run.argv)
+            step = self._begin(run)
             step.is_wrapped = is_wrapped
         step.is_selected |= run.is_selected
         if became == DENIED:
             step.is_denied |= is_first
-            step.deny(shell_line(run.argv))
+            step.deny(shell_line(run.argv) if len(step.denied) < _BELOW_KEPT else "")
             return step
         step.is_denied = False
         step.ran += 1
@@ -219,10 +221,11 @@ class Steps:
                     self.own[name] = self.own.get(name, 0) + 1
             self.found = [each for each in self.found if each.is_call or each.is_bad]
 
-    def _begin(self, event: Event, meant: list[str]) -> Step:
+    def _begin(self, run: Exec) -> Step:
         if len(self.found) >= STEPS_KEPT and not self._calls:
             self.more += 1
-            return Step(event.seq, event.time_ns, "", is_over=True, below=_NOTHING_MORE)
+            return self._counted[run.is_wrapped]
+        event, meant = run.event, run.argv
         what = shell_line(meant)
         step = self._calls.pop(what, None)
         if step is None:
@@ -236,6 +239,11 @@ class Steps:
             self.found.append(step)
         else:
             self.more += 1
+
+
+def _counted_step() -> Step:
+    nothing_more = [""] * _BELOW_KEPT
+    return Step(0, 0, "", is_over=True, below=nothing_more, denied=nothing_more)
 
 
 def _more(count: int) -> str:

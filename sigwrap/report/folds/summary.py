@@ -13,6 +13,7 @@ from sigwrap.events import (
     DENIED,
     EVENT_TYPES,
     EXEC_TYPES,
+    OUTCOME_OF,
     SIGNAL_TYPES,
     Counts,
     Event,
@@ -32,7 +33,7 @@ from sigwrap.report.folds.ending import Ending
 from sigwrap.report.folds.incidents import INCIDENT_TYPES, Incidents
 from sigwrap.report.folds.selection import Selection
 from sigwrap.report.folds.steps import Exec, Steps
-from sigwrap.report.folds.tree import CommandLine, Node, Process, ProcessTree
+from sigwrap.report.folds.tree import CommandLine, Node, ProcessTree, command_line
 from sigwrap.report.folds.why import Explained, WhyFold
 from sigwrap.report.folds.written import WrittenFold
 
@@ -46,6 +47,7 @@ _OTHERS = "others"
 _STREAMS = frozenset({"stdin", "stdout", "stderr"})
 _NO_END = "its end is not recorded"
 
+_COUNTED = frozenset({*OUTCOME_OF, *APPROVAL_ANSWERS})
 INTERRUPT_TYPES = frozenset(name for name in EVENT_TYPES if name.startswith("interrupt_"))
 
 
@@ -120,30 +122,29 @@ class Summary:
             self.steps.start(event.payload)
         self._last = event
         self.events += 1
-        process = self._known.get(event.pid)
-        self._why.add(event)
-        process = process or self._known.get(event.pid)
         name = event.type
         is_selected = self.selection is None or self.selection.takes(event)
         if is_selected:
-            self.counts.add(name, event.payload)
+            if name in _COUNTED:
+                self.counts.add(name, event.payload)
             by_type = self.by_type
             if name not in by_type and name not in EVENT_TYPES and len(by_type) >= _TYPES_KEPT:
                 name = _OTHERS  # only in a log that sigwrap didn't write
             by_type[name] = by_type.get(name, 0) + 1
-        if event.type in EXEC_TYPES and event.payload.get("retry") is True:
-            return False
-        self._take(event, process, is_selected)
+        if name == "process_exited":
+            self._exit(event, is_selected)
+        elif name in EXEC_TYPES:
+            return self._exec(event, is_selected)
+        else:
+            self._why.add(event)
+            self._take(event, is_selected)
         return is_selected
 
-    def _take(self, event: Event, process: Process | None, is_selected: bool) -> None:
+    def _take(self, event: Event, is_selected: bool) -> None:
         match event.type:
-            case name if name in EXEC_TYPES and process is not None:
-                self._exec(event, process, is_selected)
-            case "process_exited":
-                self._exit(event, process, is_selected)
-            case "exec_failed" if process is not None:
-                self.processes.not_started(process)
+            case "exec_failed":
+                if (process := self._known.get(event.pid)) is not None:
+                    self.processes.not_started(process)
             case "tool_call_judged":
                 self.steps.judge(event, is_selected)
             case "recording_ended":
@@ -217,14 +218,19 @@ class Summary:
         """The approval requests without an answer."""
         return list(self._waiting.values())
 
-    def _exec(self, event: Event, process: Process, is_selected: bool) -> None:
+    def _exec(self, event: Event, is_selected: bool) -> bool:
+        """Return whether it is selected and no retry."""
         get = event.payload.get
-        became = outcome(event)
-        is_refused = became == DENIED
         path = text(get("path"))
-        ppid, below = number(get("ppid")), number(get("below"))
         given = texts(get("argv")) or [path]
         words = as_meant(given)
+        line = command_line(words)
+        process = self._known.executed(event, line)
+        if get("retry") is True:
+            return False
+        became = outcome(event)
+        is_refused = became == DENIED
+        ppid, below = number(get("ppid")), number(get("below"))
         if is_selected:
             if became != ALLOWED:
                 self._attend(event, became, event.pid, text(get("comm")), ppid, below)
@@ -234,13 +240,14 @@ class Summary:
                 self.shadowing.add((path[:_CHARACTERS_KEPT], str(shadows)[:_CHARACTERS_KEPT]))
             if not is_refused and may_discard_changes(words):
                 self.discards.add(event)
-        run = Exec(event, ppid, below, words, words is not given, became, is_selected)
-        step = self.steps.exec(run, self._known.step_of(event.pid, ppid, below))
+        run = Exec(event, ppid, below, words, line, words is not given, became, is_selected)
+        step = self.steps.exec(run, process.step or self._known.step_of(ppid, below))
         process.step = step or process.step
         if is_refused:
             self.processes.refused(process, run)
         else:
             self.processes.executed(process, run)
+        return is_selected
 
     def _signal(self, event: Event) -> None:
         get = event.payload.get
@@ -276,16 +283,15 @@ class Summary:
         runs = self._known.runs(pid, ppid, below)
         self.attention.add(event, became, By(pid, comm) if runs is None else By(*runs))
 
-    def _exit(self, event: Event, process: Process | None, is_selected: bool) -> None:
-        code = event.payload.get("exit_code")
-        if process is not None:
-            if code and is_selected and isinstance(code, int) and process.ran is not None:
-                self.failures.add(Failure(process.ran.command, code))
-            if process.step is not None:
-                process.step.end(event)
+    def _exit(self, event: Event, is_selected: bool) -> None:
+        process, code = self._why.exited(event), event.payload.get("exit_code")
+        if code and is_selected and isinstance(code, int) and process.ran is not None:
+            self.failures.add(Failure(process.ran.command, code))
+        if process.step is not None:
+            process.step.end(event)
         self.processes.exited(event, process, is_selected)
-        if process is not None:  # 10,000 ended ones are kept, which shall keep no steps
-            process.step = process.node = process.node_before = None
+        # 10,000 ended ones are kept, which shall keep no steps.
+        process.step = process.node = process.node_before = None
         self.attention.ended(event.pid)
         if is_selected and text(event.payload.get("signal_name")):
             self.deaths.add(event)

@@ -8,8 +8,6 @@ processes are only counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from sigwrap.events import Event, Payload, number, text, texts
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.bounded import Latest
@@ -45,27 +43,32 @@ def words(line: CommandLine) -> list[str]:
     return line.split("\0")
 
 
-@dataclass(slots=True)
+# The defaults of nodes and processes are their classes': a log has a million of them, and few of
+# their attributes are ever set.
+
+
 class Node:
-    command: CommandLine
-    kind: str
-    first_pid: int = 0
-    first_seq: int = 0
-    depth: int = 0
-    count: int = 0
-    processes: int = 0  # new ones: an exec in place starts none
-    running: int = 0
-    failed: int = 0
-    not_started: int = 0
-    is_selected: bool = False
-    killed: dict[str, int] = field(default_factory=dict)
-    outcomes: dict[str, int] = field(default_factory=dict)
-    children: dict[tuple[CommandLine, str], Node] = field(default_factory=dict)  # by kind as well
+    count = 0
+    processes = 0  # new ones: an exec in place starts none
+    running = 0
+    failed = 0
+    not_started = 0
+    is_selected = False
+
+    def __init__(
+        self, command: CommandLine, kind: str, pid: int = 0, seq: int = 0, depth: int = 0
+    ) -> None:
+        self.command = command
+        self.kind = kind
+        self.first_pid = pid
+        self.first_seq = seq
+        self.depth = depth
+        self.killed: dict[str, int] = {}
+        self.outcomes: dict[str, int] = {}
+        self.children: dict[tuple[CommandLine, str], Node] = {}  # by kind as well
 
 
-@dataclass(slots=True)
 class Process:
-    ppid: int
     command: CommandLine = ""
     command_before: CommandLine = ""
     denied_exec: str = ""  # its last exec, if that was denied, as the end of a sentence
@@ -87,6 +90,9 @@ class Process:
     exit_code: object = None
     comm: str = ""
 
+    def __init__(self, ppid: int) -> None:
+        self.ppid = ppid
+
     @property
     def ran(self) -> Node | None:
         """Its node, if it has run something."""
@@ -99,6 +105,10 @@ class Process:
     @property
     def denied(self) -> str:
         return self.denied_exec or self.denied_fork
+
+    @property
+    def is_explained(self) -> bool:
+        return self.child is not None or bool(self.denied or self.refused_file)
 
     @property
     def last_signal(self) -> str:
@@ -134,20 +144,20 @@ class Processes:
     def end(self, event: Event) -> Process:
         return self._living.pop(event.pid, None) or Process(number(event.payload.get("ppid")))
 
-    def executed(self, event: Event) -> None:
-        process = self.of(event)
-        process.command_before, process.command = process.command, _command(event.payload)
-        process.denied_exec = ""
+    def executed(self, event: Event, asked: CommandLine = "") -> Process:
+        """Take an exec; `asked`: the command line of its argv, if it is known."""
+        process, command = self.of(event), _command(event.payload, asked)
+        if event.type == "exec_denied":
+            what, rule = shown_command(words(command)), event.payload.get("rule_name")
+            process.denied_exec = f"sigwrap denied its exec of {what} (rule {shortened(rule)})"
+        else:
+            process.command_before, process.command = process.command, command
+            process.denied_exec = ""
+        return process
 
     def exec_failed(self, event: Event) -> None:
         if (process := self._living.get(event.pid)) is not None:
             process.command = process.command_before
-
-    def exec_denied(self, event: Event) -> None:
-        what = shown_command(words(_command(event.payload)))
-        rule = shortened(event.payload.get("rule_name"))
-        process = self.of(event)
-        process.denied_exec = f"sigwrap denied its exec of {what} (rule {rule})"
 
     def fork_refused(self, event: Event) -> None:
         process, limit = self._living.get(event.pid), event.payload.get("limit")
@@ -201,12 +211,16 @@ class Processes:
 
     def of(self, event: Event) -> Process:
         """Return the process of an event; it is a new one if it is unknown."""
-        return self._known(event.pid, number(event.payload.get("ppid")))
+        process = self._living.get(event.pid)
+        if process is None:
+            ppid = number(event.payload.get("ppid"))
+            process = self._living[event.pid] = Process(ppid)
+        return process
 
-    def _known(self, pid: int, ppid: int = 0) -> Process:
+    def _known(self, pid: int) -> Process:
         process = self._living.get(pid)
         if process is None:
-            process = self._living[pid] = Process(ppid)
+            process = self._living[pid] = Process(0)
         return process
 
 
@@ -254,16 +268,15 @@ class ProcessTree:
             process.node_before.running += 1
             process.node, process.node_before = process.node_before, None
 
-    def exited(self, event: Event, process: Process | None, is_selected: bool = True) -> None:
+    def exited(self, event: Event, process: Process, is_selected: bool = True) -> None:
         get = event.payload.get
         signal_name, exit_code = text(get("signal_name")), get("exit_code")
-        node = None if process is None else process.node
-        has_run = process is not None and self._stop_running(process)
+        node, has_run = process.node, self._stop_running(process)
         if not has_run and not signal_name:
             return
         if node is None:  # a process that has run nothing
             comm, ppid = text(get("comm")) or "?", number(get("ppid"))
-            run = Exec(event, ppid, 0, [comm], False, "", is_selected)
+            run = Exec(event, ppid, 0, [comm], command_line([comm]), False, "", is_selected)
             node = self._child(self._above(run), FORKED, run)
             self._count(node, is_new=True)
         if signal_name:
@@ -293,8 +306,8 @@ class ProcessTree:
 
     def _above(self, run: Exec) -> Node:
         for pid in (run.ppid, run.below):
-            if (process := self._known.get(pid)) is not None and process.ran is not None:
-                return process.ran
+            if (process := self._known.get(pid)) is not None and (ran := process.ran) is not None:
+                return ran
         return self._root
 
     def _stop_running(self, process: Process) -> bool:
@@ -309,7 +322,7 @@ class ProcessTree:
         self.processes += is_new
 
     def _child(self, parent: Node, kind: str, run: Exec) -> Node:
-        key = command_line(run.argv), kind
+        key = run.line, kind
         node = parent.children.get(key)
         if node is None:
             node = Node(*key, run.event.pid, run.event.seq, parent.depth + 1)
@@ -325,8 +338,11 @@ class ProcessTree:
         return node
 
 
-def _command(payload: Payload) -> CommandLine:
-    argv = texts(payload.get("replacement_argv")) or texts(payload.get("argv"))
+def _command(payload: Payload, asked: CommandLine = "") -> CommandLine:
+    replacement = payload.get("replacement_argv")
+    if asked and not replacement:
+        return asked
+    argv = texts(replacement) or texts(payload.get("argv"))
     return command_line(as_meant(argv or [str(payload.get("path") or "?")]))
 
 

@@ -62,17 +62,15 @@ class WhyFold:
         processes, payload = self.processes, event.payload
         match event.type:
             case "process_exited":
-                self._exited(event)
-            case "exec_denied":
-                processes.exec_denied(event)
+                self.exited(event)
+            case name if name in EXEC_TYPES:
+                processes.executed(event)
             case "exec_failed":
                 processes.exec_failed(event)
             case "exec_verification_failed":
                 processes.mismatched(event)
             case "file_refused_likely":
                 processes.file_refused(event)
-            case name if name in EXEC_TYPES:
-                processes.executed(event)
             case name if name in DELIVERED:
                 processes.signalled(event)
             case name if name in APPROVAL_ANSWERS:
@@ -115,7 +113,8 @@ class WhyFold:
             return self._of_command(ending)
         return self._of_process(pid, ending)
 
-    def _exited(self, event: Event) -> None:
+    def exited(self, event: Event) -> Process:
+        """Take the end of a process, and return the process."""
         payload, pid = event.payload, event.pid
         process = self.processes.end(event)
         ended: Why | Process = process  # which makes a sentence only when a user wants it
@@ -130,8 +129,7 @@ class WhyFold:
             code = payload.get("exit_code")
             process.end_seq, process.exit_code = event.seq, code
             process.comm = text(payload.get("comm"))
-            is_explained = process.child is not None or process.denied or process.refused_file
-            if code in _NOT_EXECUTED and is_explained:
+            if code in _NOT_EXECUTED and process.is_explained:
                 self._tell_parent(self._by_itself(pid, process), payload)
             elif code is None and (last := signal_number(process.last_signal)) is not None:
                 # The parent reaped it before sigwrap did: its status tells how this one ended.
@@ -144,6 +142,7 @@ class WhyFold:
         else:
             self._ended.pop(pid, None)  # of an earlier process with this pid
             self._ended[pid] = ended
+        return process
 
     def _tell_parent(self, ended: Why, exited: Payload) -> None:
         ppid = number(exited.get("ppid"))

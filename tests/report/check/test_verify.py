@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from sigwrap.log.codec import canonical_row, chain_key, genesis, hasher, next_hash
+from sigwrap.log.codec import (
+    canonical_row,
+    chain_key,
+    genesis,
+    hasher,
+    journal_line,
+    next_hash,
+)
 from sigwrap.log.reader import Session
 from sigwrap.report.check.verify import Outcome, Verification, verify_session
 from tests.report.conftest import Scenarios, tamper
@@ -98,6 +105,38 @@ def test_a_report_gets_its_events_from_the_same_pass(ended: Any) -> None:
     verification, seen = told(ended.session)
     assert seen == [1, 2, 3, 4, 6, 7, 8]
     assert (verification.events, verification.row) == (8, 4)
+
+
+def test_each_event_is_passed_on_once_and_in_order_however_many_are_checked_at_once(
+    scenario: Scenarios,
+) -> None:
+    made = scenario()
+    for pid in range(10, 60):
+        made.execute(pid, 1, "make", "x" * 1000)
+        made.exit(pid)
+    made.end()
+    seen, so_far = list[int](), list[int]()
+    found = verify_session(
+        made.session,
+        None,
+        and_also=lambda event: seen.append(event.seq),
+        meanwhile=lambda events: so_far.append(events),
+    )
+    assert seen == list(range(1, 103))
+    assert found.outcome is Outcome.INTACT
+    assert len(so_far) >= 2
+    assert so_far == sorted(so_far)
+
+
+def test_a_report_gets_what_comes_before_a_row_that_ends_the_reading(ended: Any) -> None:
+    rows = list(ended.session.rows())[:5]
+    with open(journal_of(ended.log), "wb") as journal:
+        journal.write(b"".join(journal_line(canonical_row(*row[:5]), row[5]) for row in rows))
+        journal.write(b"not a row\n")
+    os.unlink(ended.log.path)
+    verification, seen = told(ended.session)
+    assert_broken(verification, 6, "can't be read")
+    assert seen == [1, 2, 3, 4, 5]
 
 
 def test_a_cut_tail_shows_only_against_the_head(ended: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from sigwrap.events import Event, outcome
 from sigwrap.policy.presets import as_meant
 from sigwrap.report.folds.steps import STEPS_KEPT, Exec, Step, Steps
+from sigwrap.report.folds.tree import command_line
 
 AGENT = 10
 WRAPPED = "eval 'make test' < /dev/null && pwd -P >| /tmp/claude-1-cwd"  # as Claude Code does
@@ -28,7 +29,8 @@ class Log:
         meant = as_meant(given := list(argv))
         known = (self.steps.get(each) for each in (pid, ppid, more.get("below")))
         below = more.get("below", 0)
-        run = Exec(event, ppid, below, meant, meant is not given, outcome(event))
+        is_wrapped, became = meant is not given, outcome(event)
+        run = Exec(event, ppid, below, meant, command_line(meant), is_wrapped, became)
         step = self.fold.exec(run, next(filter(None, known), None))
         if step is not None:
             self.steps[pid] = step

@@ -33,12 +33,13 @@ class Tree(ProcessTree):
     def runs_now(self, pid: int, ppid: int, *argv: str, below: int = 0, **more: Any) -> None:
         event = self.event("exec_allowed", pid, ppid=ppid, argv=list(argv))
         self.known.executed(event)
-        run = Exec(event, ppid, below, list(argv), False, "allowed", **more)
+        line = command_line(list(argv))
+        run = Exec(event, ppid, below, list(argv), line, False, "allowed", **more)
         self.executed(self.known.of(event), run)
 
     def denied(self, pid: int, ppid: int, *argv: str, below: int = 0) -> None:
         event = self.event("exec_denied", pid, ppid=ppid, argv=list(argv))
-        run = Exec(event, ppid, below, list(argv), False, "denied")
+        run = Exec(event, ppid, below, list(argv), command_line(list(argv)), False, "denied")
         self.refused(self.known.of(event), run)
 
     def fails(self, pid: int) -> None:
@@ -47,9 +48,8 @@ class Tree(ProcessTree):
 
     def ends(self, pid: int, ppid: int = 1, code: int | None = 0, signal: str = "") -> None:
         payload = {"ppid": ppid, "exit_code": code, "signal_name": signal, "comm": "bash"}
-        event, process = self.event("process_exited", pid, **payload), self.known.get(pid)
-        self.known.end(event)
-        self.exited(event, process)
+        event = self.event("process_exited", pid, **payload)
+        self.exited(event, self.known.end(event))
 
 
 @pytest.fixture
