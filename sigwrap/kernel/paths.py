@@ -354,7 +354,7 @@ class Caller:
                 os.close(found)
             if not _WE_MAY_SEARCH_ALL:
                 return is_the_same
-            return is_the_same and folder == AT_FDCWD and _all_users_may_search(path)
+            return is_the_same and folder == AT_FDCWD and self._may_search_all_of(path)
         if folder == AT_FDCWD:
             return True  # it is in the root
         return not (_WE_MAY_SEARCH_ALL or self._leads_elsewhere(folder))
@@ -392,6 +392,27 @@ class Caller:
         if uid == rights.uid:
             return bool(mode & stat.S_IXUSR)
         return bool(mode & (stat.S_IXGRP if gid in {rights.gid, *rights.groups} else stat.S_IXOTH))
+
+    def _may_search_all_of(self, path: bytes) -> bool:
+        """Return whether the caller may search an absolute path and each folder on it. False with
+        links."""
+        while True:
+            try:
+                mode = known_state_in(AT_FDCWD, path or b"/").mode
+                if stat.S_ISLNK(mode) or not (_all_users_search(mode) or self._searches(path)):
+                    return False
+            except OSError:
+                return False
+            if not path:
+                return True
+            path = path.rpartition(b"/")[0]
+
+    def _searches(self, path: bytes) -> bool:
+        folder = self._open_at_once(AT_FDCWD, path or b"/", _LINK_FLAGS)
+        try:
+            return self.may_search(folder)
+        finally:
+            os.close(folder)
 
     def open_folder(self, folder_fd: int = AT_FDCWD) -> int:
         if folder_fd != AT_FDCWD:
@@ -497,21 +518,6 @@ class _Walk:
     def _move(self, fd: int) -> None:
         os.close(self._here)
         self._here = fd
-
-
-def _all_users_may_search(path: bytes) -> bool:
-    """Return whether every user may search an absolute path and each folder on it. False with
-    links."""
-    while True:
-        try:
-            mode = known_state_in(AT_FDCWD, path or b"/").mode
-        except OSError:
-            return False
-        if stat.S_ISLNK(mode) or not _all_users_search(mode):
-            return False
-        if not path:
-            return True
-        path = path.rpartition(b"/")[0]
 
 
 def _all_users_search(mode: int) -> bool:
