@@ -23,7 +23,7 @@ from sigwrap.kernel.file_state import Place, State
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.paths import AT_FDCWD, Caller, our_view
 from sigwrap.kernel.seccomp import Notification, read_notification
-from sigwrap.log.codec import encode_payload, json_size
+from sigwrap.log.codec import encode_whole
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
 from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.judge.wrappers import unwrap
@@ -340,10 +340,10 @@ class RepeatedExecs:
     def _remember(
         self, key: tuple[Any, ...], facts: ExecFacts, recorded: Record, image: Place
     ) -> None:
-        is_long = json_size(recorded.payload) > _LONGEST_ROW - _NUMBERS_TAKE  # it could be cut
+        text = encode_whole(recorded.event, {**recorded.payload, "ppid": 0})
+        is_long = len(text) > _LONGEST_ROW - _NUMBERS_TAKE  # it could be cut
         if is_long or len(self._remembered) >= _KEPT:
             return
-        text = encode_payload(recorded.event, {**recorded.payload, "ppid": 0})
         before, ppid, after = text[:-1].partition('"ppid":0')
         before += ppid[:-1]
         main = facts.programs[0]._replace(sha256=None, system_file=None, loads_code=False)
