@@ -76,9 +76,9 @@ typedef struct {
     Image image;
 } Stat;
 
-/* A process that serve() has seen first, until it returns. */
+/* A process that serve() has seen first, or a known one that makes an exec, until it returns. */
 typedef struct {
-    int pid, ppid, depth, pidfd, has_run, has_ended, comm_length;
+    int pid, ppid, depth, pidfd, is_known, has_run, has_ended, comm_length;
     uint64_t start;
     Image forked, image; /* after the fork, and after its exec if that has succeeded */
     char comm[64];
@@ -91,10 +91,11 @@ typedef struct {
     int path_length, real_length, cwd_length, words_length;
 } Facts;
 
-/* What serve() returns: nothing to do; a request for the slow path; a request that comes after ends
-   of processes; an exec that goes on and is not over; one that it has refused because its event
-   can't be recorded; results of wait(2), for the slow path; an error of the listener. */
-enum { QUIET, LEFT, LEFT_AFTER_ENDS, HELD, UNWRITTEN, CHILDREN, BROKEN };
+/* What serve() returns: nothing to do; a request for the slow path; a request that comes after what
+   serve() has seen of other processes; an exec that goes on and is not over; one that it has refused
+   because its event can't be recorded; results of wait(2), for the slow path; an error of the
+   listener. */
+enum { QUIET, LEFT, AGAIN, HELD, UNWRITTEN, CHILDREN, BROKEN };
 
 static int listener, child_signals, proc, first_left_to_others;
 static int most_children, most_processes; /* 0: no limit */
@@ -377,31 +378,37 @@ static int is_repeatable(const Image *image)
 }
 
 typedef struct {
-    int depth; /* -1 if it is unknown */
+    int depth; /* -1 if it is unknown, -2 if its parent has to be adopted first */
+    int ppid;
     int below; /* the nearest ancestor that has run something, if that is not the parent; else 0 */
     int siblings, processes; /* known ones that are alive, and the caller */
 } Whereabouts;
 
-/* Return the place of a process that has made no exec since its fork. */
-static Whereabouts place_below(PyObject *by_pid, int ppid, const Image *image)
+/* Return the place of a process, which made no exec since its fork if it is not known. */
+static Whereabouts place_of_caller(PyObject *by_pid, int pid, const Stat *stat, int is_known)
 {
-    Whereabouts found = {-1, 0, 0, PyDict_Size(by_pid) + 1};
-    Seen *parent = seen_here(ppid);
+    Whereabouts found = {-1, stat->ppid, 0, 0, 0};
+    Seen *parent = is_known ? NULL : seen_here(stat->ppid);
     if (parent) {
-        if (!memcmp(&parent->image, image, sizeof *image))
+        if (!memcmp(&parent->image, &stat->image, sizeof stat->image))
             found.depth = parent->depth + 1;
     } else {
-        PyObject *place = PyObject_CallMethod(owner, "place_of_child", "i(KKK)", ppid, image->code,
-                                              image->stack, image->heap);
-        if (!place || !PyArg_ParseTuple(place, "iii", &found.depth, &found.below, &found.siblings))
+        PyObject *place = is_known ? PyObject_CallMethod(owner, "place_of", "iK", pid, stat->start)
+                                   : PyObject_CallMethod(owner, "place_of_child", "i(KKK)i",
+                                                         stat->ppid, stat->image.code,
+                                                         stat->image.stack, stat->image.heap,
+                                                         !seen_count);
+        if (!place || !PyArg_ParseTuple(place, "iiii", &found.depth, &found.ppid, &found.below,
+                                        &found.siblings))
             PyErr_Clear(); /* the slow path comes upon the same error */
         Py_XDECREF(place);
     }
-    found.siblings++;
+    found.siblings += !is_known;
+    found.processes = PyDict_Size(by_pid) + !is_known; /* its parent may be a new one */
     for (int at = 0; at < seen_count; at++)
-        if (!seen[at].has_ended) {
+        if (!seen[at].has_ended && !seen[at].is_known) {
             found.processes++;
-            found.siblings += seen[at].ppid == ppid;
+            found.siblings += seen[at].ppid == found.ppid;
         }
     return found;
 }
@@ -499,17 +506,27 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     }
     if (!is_key_of(paths, PyBytes_FromStringAndSize(facts.path, facts.path_length)))
         return is_over(-1, fd);
-    if (seen_here(pid) || is_key_of(by_pid, PyLong_FromLong(pid)))
-        return is_over(-1, fd);
-    pidfd = syscall(SYS_pidfd_open, pid, 0); /* fails for a thread that leads no process */
-    if (pidfd < 0 || pidfd >= first_left_to_others)
-        return is_over(pidfd, fd);
+    if (seen_here(pid)) {
+        close(fd);
+        return AGAIN; /* then it is known */
+    }
+    int is_known = is_key_of(by_pid, PyLong_FromLong(pid));
+    if (!is_known) {
+        pidfd = syscall(SYS_pidfd_open, pid, 0); /* fails for a thread that leads no process */
+        if (pidfd < 0 || pidfd >= first_left_to_others)
+            return is_over(pidfd, fd);
+    }
     Stat before;
     if (!read_stat(pid, &before) || strchr("ZX", before.state) || before.flags & DISCONNECTED)
         return is_over(pidfd, fd);
-    Whereabouts where = place_below(by_pid, before.ppid, &before.image);
-    if (where.depth < 0 || is_too_crowded(&where) || is_repeatable(&before.image))
+    /* Another thread of a known process may be in its exec. */
+    if (is_known ? before.threads != 1 : is_repeatable(&before.image))
         return is_over(pidfd, fd);
+    Whereabouts where = place_of_caller(by_pid, pid, &before, is_known);
+    if (where.depth < 0 || is_too_crowded(&where)) {
+        is_over(pidfd, fd);
+        return where.depth == -2 ? AGAIN : LEFT;
+    }
     struct statx file;
     if (statx(fd, "", STATX_FLAGS | AT_EMPTY_PATH, STATX_BASIC_STATS | mount_bit, &file) < 0 ||
         !S_ISREG(file.stx_mode))
@@ -530,7 +547,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
         return is_over(pidfd, fd);
     int took_us = (now_ns(CLOCK_MONOTONIC) - since_ns) / 1000;
     int is_written = is_recorded(
-        PyObject_CallMethod(owner, "record_exec", "Oiiiiii", entry, pid, before.ppid, where.below,
+        PyObject_CallMethod(owner, "record_exec", "Oiiiiii", entry, pid, where.ppid, where.below,
                             where.siblings, where.processes, took_us));
     ptrace(PTRACE_INTERRUPT, pid, 0, 0); /* so that it stops also if the kernel refuses the exec */
     answer(is_written ? 0 : EACCES);
@@ -538,8 +555,9 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     Seen *process = &seen[seen_count++];
     memset(process, 0, sizeof *process);
     process->pid = pid;
-    process->ppid = before.ppid;
+    process->ppid = where.ppid;
     process->depth = where.depth;
+    process->is_known = is_known;
     process->start = before.start;
     process->forked = process->image = before.image;
     process->comm_length = before.comm_length;
@@ -547,7 +565,7 @@ static int one_exec(PyObject *by_pid, PyObject *remembered, PyObject *paths, int
     process->entry = entry;
     process->pidfd = pidfd;
     struct epoll_event end = {.events = EPOLLIN | EPOLLET, .data.fd = pidfd};
-    if (epoll_ctl(ends, EPOLL_CTL_ADD, pidfd, &end) < 0) {
+    if (!is_known && epoll_ctl(ends, EPOLL_CTL_ADD, pidfd, &end) < 0) {
         close(pidfd);
         process->pidfd = -1;
     }
@@ -583,12 +601,13 @@ static int has_children_to_report(void)
 static PyObject *process_tuple(const Seen *process)
 {
     const Image *forked = &process->forked, *image = &process->image;
-    return Py_BuildValue("(iiiKiy#(KKK)OO(KKK)O)", process->pid, process->ppid, process->depth,
+    return Py_BuildValue("(iiiKiy#(KKK)OO(KKK)OO)", process->pid, process->ppid, process->depth,
                          (unsigned long long)process->start, process->pidfd, process->comm,
                          (Py_ssize_t)process->comm_length, forked->code, forked->stack,
                          forked->heap, process->entry, process->has_run ? Py_True : Py_False,
                          image->code, image->stack, image->heap,
-                         process->has_ended ? Py_True : Py_False);
+                         process->has_ended ? Py_True : Py_False,
+                         process->is_known ? Py_True : Py_False);
 }
 
 static PyObject *serve(PyObject *module, PyObject *args)
@@ -626,7 +645,7 @@ static PyObject *serve(PyObject *module, PyObject *args)
             }
             take_ends(ends);
             if (PyList_Size(ended)) {
-                outcome = LEFT_AFTER_ENDS;
+                outcome = AGAIN;
                 break;
             }
             outcome = one_exec(by_pid, remembered, paths, ends);

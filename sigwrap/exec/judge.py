@@ -120,6 +120,9 @@ class ExecMediator:
             case WouldFail():  # mostly a search along PATH
                 yield Fail(facts.errno, Unrecorded.NOTHING_HAPPENS)
 
+    def has_approved_script(self, process: Process) -> bool:
+        return process in self._approved_scripts
+
     def allowing_event(self, facts: ExecFacts) -> Record | None:
         """Return the event of an exec that may run at once, or None."""
         decision = self._judge(facts)

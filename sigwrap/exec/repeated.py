@@ -23,7 +23,7 @@ from sigwrap.kernel.file_state import Place, State
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.paths import AT_FDCWD, Caller, our_view
 from sigwrap.kernel.seccomp import Notification, read_notification
-from sigwrap.log.codec import encode_payload, json_size
+from sigwrap.log.codec import encode_whole
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
 from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.judge.wrappers import unwrap
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from sigwrap.session.session import Session
 
 # Outcomes of native.serve, in the order of the enum in _repeated.c.
-_QUIET, _LEFT, _LEFT_AFTER_ENDS, _HELD, _UNWRITTEN, _CHILDREN, _BROKEN = range(7)
+_QUIET, _LEFT, _AGAIN, _HELD, _UNWRITTEN, _CHILDREN, _BROKEN = range(7)
 _LONGEST_ROW = 8192  # a longer one is cut (log/codec.py)
 _KEPT = 1024
+_UNKNOWN, _ADOPT_FIRST = (-1, 0, 0, 0), (-2, 0, 0, 0)
 _NUMBERS_TAKE = 256  # at most, in bytes: the fields that differ from exec to exec
 _LONGEST_STAY_S = 0.5
 
@@ -103,7 +104,7 @@ class RepeatedExecs:
         request = b""
         while True:
             outcome, request, held = self._serve(request)
-            if outcome != _LEFT_AFTER_ENDS or not self.may_serve():
+            if outcome != _AGAIN or not self.may_serve():
                 break
         if outcome == _CHILDREN:
             self._session.ending.take()
@@ -186,32 +187,59 @@ class RepeatedExecs:
         caller = Caller(tid, tid)
         return caller.is_the_same_for_it(AT_FDCWD, path, OSError(error, ""))
 
-    def place_of_child(self, ppid: int, image: Image) -> tuple[int, int, int]:
-        """Return the depth of a child with this image, its nearest ancestor that has executed
-        something unless that is the parent, and the number of its siblings."""
+    def place_of_child(self, ppid: int, image: Image, may_adopt: int) -> tuple[int, int, int, int]:
+        """Return the depth of a child with this image, its parent, its nearest ancestor that has
+        executed something unless that is the parent, and the number of its siblings.
+
+        A parent that has executed nothing may be new. `may_adopt`: whether all processes that the
+        extension has seen are known.
+        """
         parent = self._processes.by_pid.get(ppid)
+        if parent is None and ppid != os.getpid():
+            if not may_adopt:
+                return _ADOPT_FIRST
+            parent = self._processes.of_pid(ppid)
         if parent is None or parent.image != image:
-            return -1, 0, 0
-        above = nearest_that_ran(parent)
-        return parent.depth + 1, 0 if above == ppid else above, parent.known_children
+            return _UNKNOWN
+        return parent.depth + 1, ppid, _below(parent, ppid), parent.known_children
+
+    def place_of(self, pid: int, start_time: int) -> tuple[int, int, int, int]:
+        """Return the same of a known process, and the number of its siblings and itself, unless its
+        last exec has an effect on this one."""
+        process = self._processes.known(pid, start_time)
+        if process is None or self._turns.is_busy(process) or process.stub_of:
+            return _UNKNOWN
+        if self._mediator.has_approved_script(process):
+            return _UNKNOWN
+        parent, ppid = process.parent, process.ppid
+        siblings = 0 if parent is None else parent.known_children
+        return process.depth, ppid, _below(parent, ppid), siblings
 
     # The extension's results
 
     def _take_processes(self, processes: list[tuple[Any, ...]]) -> None:
-        """Take over processes in the order of their start."""
+        """Take over processes in the order of their start, and execs of known ones."""
         seen: dict[int, Process] = {}
         ended: list[Process] = []
         for each in processes:
-            pid, ppid, depth, start, pidfd, comm, forked, entry, has_run, image, has_ended = each
-            process = seen[pid] = Process(
-                pid=pid,
-                start_time=start,
-                parent=seen.get(ppid) or self._processes.by_pid.get(ppid),
-                ppid=ppid,
-                depth=depth,
-                comm=comm.decode("utf-8", "surrogateescape"),
-            )
-            self._processes.came_up(process, forked, None if has_ended else pidfd)
+            pid, ppid, depth, start, pidfd, comm, forked, entry, has_run, image, *states = each
+            has_ended, is_known = states
+            comm = comm.decode("utf-8", "surrogateescape")
+            if is_known:
+                process = self._processes.by_pid[pid]
+                process.comm, process.comm_is_current = comm, True
+                if self._refused is not None:
+                    self._refused.forget(process)
+            else:
+                process = seen[pid] = Process(
+                    pid=pid,
+                    start_time=start,
+                    parent=seen.get(ppid) or self._processes.by_pid.get(ppid),
+                    ppid=ppid,
+                    depth=depth,
+                    comm=comm,
+                )
+                self._processes.came_up(process, forked, None if has_ended else pidfd)
             if has_run:
                 process.becomes_another(entry.argv)
                 self._processes.loaded(process, entry.image, image)
@@ -314,10 +342,10 @@ class RepeatedExecs:
     def _remember(
         self, key: tuple[Any, ...], facts: ExecFacts, recorded: Record, image: Place
     ) -> None:
-        is_long = json_size(recorded.payload) > _LONGEST_ROW - _NUMBERS_TAKE  # it could be cut
+        text = encode_whole(recorded.event, {**recorded.payload, "ppid": 0})
+        is_long = len(text) > _LONGEST_ROW - _NUMBERS_TAKE  # it could be cut
         if is_long or len(self._remembered) >= _KEPT:
             return
-        text = encode_payload(recorded.event, {**recorded.payload, "ppid": 0})
         before, ppid, after = text[:-1].partition('"ppid":0')
         before += ppid[:-1]
         main = facts.programs[0]._replace(sha256=None, system_file=None, loads_code=False)
@@ -334,6 +362,11 @@ class RepeatedExecs:
             key[4],
             image,
         )
+
+
+def _below(parent: Process | None, ppid: int) -> int:
+    above = nearest_that_ran(parent)
+    return 0 if above == ppid else above
 
 
 class _AskedAnew(Exception):

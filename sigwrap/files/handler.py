@@ -313,7 +313,7 @@ class RefusedFiles:
 
     def note_exec(self, process: Process, argv: Sequence[str], folder: str) -> None:
         """Note a suspect exec. The process has its final standard error by now."""
-        self._forget(process)
+        self.forget(process)
         suspicion = self._refusals.suspects(argv, folder)
         if suspicion is None:
             return
@@ -364,14 +364,14 @@ class RefusedFiles:
         written = self._asking.write(line, lambda _outcome: None)
         written.acquire(timeout=_WRITTEN_WITHIN_S)  # then the shell goes on, or the run is over
 
-    def _forget(self, process: Process) -> None:
+    def forget(self, process: Process) -> None:
         suspect = self._suspects.pop(process, None)
         if suspect is not None:
             suspect.let_go()
 
     def close(self) -> None:
         for process in tuple(self._suspects):
-            self._forget(process)
+            self.forget(process)
 
 
 def _git_above(process: Process) -> Process | None:

@@ -354,9 +354,7 @@ class Caller:
                 os.close(found)
             if not _WE_MAY_SEARCH_ALL:
                 return is_the_same
-            if not is_the_same or folder != AT_FDCWD:
-                return False
-            return _all_users_may_search(path) or self._searches_as_we_do()
+            return is_the_same and folder == AT_FDCWD and self._may_search_all_of(path)
         if folder == AT_FDCWD:
             return True  # it is in the root
         return not (_WE_MAY_SEARCH_ALL or self._leads_elsewhere(folder))
@@ -367,14 +365,6 @@ class Caller:
         if stat.S_ISLNK(state.mode):
             return True
         return self.is_local(state) and magic_of(fd) == _PROC_SUPER_MAGIC
-
-    def _searches_as_we_do(self) -> bool:
-        rights = procfs.rights(self.tid)
-        return rights is not None and rights.uid == os.geteuid() and self._may_search_all(rights)
-
-    def _may_search_all(self, rights: procfs.Rights) -> bool:
-        is_capable = bool(rights.capabilities & _MAY_SEARCH_ALL)
-        return is_capable and procfs.user_namespace(self.tid) == procfs.user_namespace("self")
 
     def may_search(self, folder: int) -> bool:
         """Return whether the caller may search a folder, by its mode.
@@ -395,11 +385,34 @@ class Caller:
         rights = procfs.rights(self.tid)
         if rights is None:
             return False
-        if self._may_search_all(rights):
-            return True
+        if rights.capabilities & _MAY_SEARCH_ALL:
+            ours = procfs.user_namespace("self")
+            if procfs.user_namespace(self.tid) == ours:
+                return True
         if uid == rights.uid:
             return bool(mode & stat.S_IXUSR)
         return bool(mode & (stat.S_IXGRP if gid in {rights.gid, *rights.groups} else stat.S_IXOTH))
+
+    def _may_search_all_of(self, path: bytes) -> bool:
+        """Return whether the caller may search an absolute path and each folder on it. False with
+        links."""
+        while True:
+            try:
+                mode = known_state_in(AT_FDCWD, path or b"/").mode
+                if stat.S_ISLNK(mode) or not (_all_users_search(mode) or self._searches(path)):
+                    return False
+            except OSError:
+                return False
+            if not path:
+                return True
+            path = path.rpartition(b"/")[0]
+
+    def _searches(self, path: bytes) -> bool:
+        folder = self._open_at_once(AT_FDCWD, path or b"/", _LINK_FLAGS)
+        try:
+            return self.may_search(folder)
+        finally:
+            os.close(folder)
 
     def open_folder(self, folder_fd: int = AT_FDCWD) -> int:
         if folder_fd != AT_FDCWD:
@@ -505,21 +518,6 @@ class _Walk:
     def _move(self, fd: int) -> None:
         os.close(self._here)
         self._here = fd
-
-
-def _all_users_may_search(path: bytes) -> bool:
-    """Return whether every user may search an absolute path and each folder on it. False with
-    links."""
-    while True:
-        try:
-            mode = known_state_in(AT_FDCWD, path or b"/").mode
-        except OSError:
-            return False
-        if stat.S_ISLNK(mode) or not _all_users_search(mode):
-            return False
-        if not path:
-            return True
-        path = path.rpartition(b"/")[0]
 
 
 def _all_users_search(mode: int) -> bool:

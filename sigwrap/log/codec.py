@@ -63,13 +63,14 @@ _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, 
 
 
 def encode_payload(type_name: str, payload: Payload) -> str:
-    text = _encode_payload(type_name, payload)
+    text = encode_whole(type_name, payload)
     if len(text) > EVENT_LIMIT and type_name not in WHOLE_TYPES:
-        return _encode_payload(type_name, cut_payload(payload))
+        return encode_whole(type_name, cut_payload(payload))
     return text
 
 
-def _encode_payload(type_name: str, payload: Payload) -> str:
+def encode_whole(type_name: str, payload: Payload) -> str:
+    """Return the JSON of a payload, however long it is."""
     start = _VERSION_MEMBER.get(type_name)
     if start is None:
         raise InternalError(f"there is no event type {type_name!r}", "add it to EVENT_TYPES")
@@ -171,7 +172,7 @@ def is_as_written(row: Row, event: Event) -> bool:
     start = _VERSION_MEMBER.get(row.type)
     if start is None or not row.payload.startswith(start):
         return True
-    return _encode_payload(row.type, event.payload) == row.payload
+    return encode_whole(row.type, event.payload) == row.payload
 
 
 @lru_cache(maxsize=None)

@@ -32,6 +32,8 @@ _OF_AN_END = ("exit_code", "cpu_limit_s", "oom_kills")
 _LINES = {
     "the same again": "i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done",
     "several": "for i in 1 2 3 4 5 6; do /bin/true a; /bin/false; /bin/echo '\"$i\\'; done",
+    "by exec again": "for i in 1 2 3; do sh -c 'exec sh -c \"exec /bin/true $i\"'; done",
+    "subshells": "for i in 1 2 3; do (/bin/true; ( (/bin/true); /bin/echo a)); ( (id)); done",
     "by exec": "for i in 1 2 3 4 5; do sh -c 'exec /bin/true'; sh -c '/bin/true; exec id'; done",
     "in a pipe": "for i in 1 2 3 4 5; do /bin/echo a | /bin/cat | /bin/cat; done",
     "missing": "for i in 1 2 3 4; do /bin/nothing; nothing; /bin/true/x; /bin/true; done",
@@ -112,6 +114,21 @@ def test_most_of_a_loop_is_repeated(as_user: Sigwrap) -> None:
     assert_repeated(as_user, 270)  # 296 on a quiet machine, 289 on a busy one
     assert len(as_user.events("process_exited")) == 301
     assert len(as_user.events(*EXECS)) == 301
+
+
+def test_most_of_what_subshells_run_is_repeated(as_user: Sigwrap) -> None:
+    """Their processes are known only by what they run, or ran before."""
+    line = """
+i=0; while [ $i -lt 50 ]; do
+    (/bin/true; /bin/true); dash -c 'exec dash -c "exec /bin/true"'; i=$((i+1))
+done
+"""
+    assert _run(as_user, WITH, *_noted(as_user, line, shell="dash")) == (0, b"")
+    execs = as_user.sealed_events(*EXECS)
+    assert len(execs) == 251
+    assert len({event.pid for event in execs}) == 151
+    assert len(as_user.events("process_exited")) == 151
+    assert_repeated(as_user, 220)
 
 
 def test_another_file_of_the_same_name_is_judged(as_user: Sigwrap) -> None:
