@@ -114,9 +114,10 @@ class Targets:
             return number
         return linux_process.group_for(sender.pid, number)
 
-    def is_known_inside(self, sender: Process, number: int) -> bool:
-        """Return whether it is certainly inside, without a look at /proc."""
-        return self._processes.holds(number) and self._shares_our_numbers(sender)
+    def known_inside(self, sender: Process, number: int) -> Process | None:
+        """Return the process if it is certainly inside, without a look at /proc."""
+        process = self._processes.held(number)
+        return process if process is None or self._shares_our_numbers(sender) else None
 
     def is_inside(self, pid: int) -> bool:
         return pid not in self._sigwrap_pids and self._processes.target(pid) is not None
@@ -362,6 +363,7 @@ class Signals:
         self._recordings = mediation.recordings.running
         self._restarts = mediation.restarts
         self._pool = session.pool
+        self._processes = session.processes
         self._settled: dict[tuple[object, ...], _Settled | None] = {}
         performer.offer(
             {
@@ -388,24 +390,25 @@ class Signals:
         Signal 0 goes on as well. Return False for a signal that needs a mediator.
         """
         started_ns = time.perf_counter_ns()
-        pid, number = int32(notification.argument0), int32(notification.argument1)
-        if not self._targets.is_known_inside(sender, pid):
+        target = self._targets.known_inside(sender, int32(notification.argument0))
+        if target is None:
             return False
-        performer = self._performer
+        number, performer = int32(notification.argument1), self._performer
         if number == 0:  # Landlock lets signal 0 through
             performer.leave_to_the_kernel(notification.id)
             return True
         if sender in self._recordings or not performer.grants:
             return False
         refresh_comm(sender)
-        target = self._targets.of_pid(sender, pid)
-        if target is None:
-            return False
-        key = (sender.pid, sender.comm, number, *target)
+        refresh_comm(target)
+        # An exec changes names and families. The parents of a living process stay the same.
+        command = self._processes.command
+        families = sender.family, target.family, command and command.family
+        key = (number, sender, target, sender.comm, target.comm, families)
         if key not in self._settled:
             if len(self._settled) >= _SETTLED_KEPT:
                 self._settled.clear()
-            self._settled[key] = self._settle(sender, number, target)
+            self._settled[key] = self._settle(sender, number, target.pid)
         settled = self._settled[key]
         if settled is None:
             return False
@@ -417,10 +420,13 @@ class Signals:
         performer.leave_to_the_kernel(notification.id)
         return True
 
-    def _settle(self, sender: Process, number: int, target: SignalTarget) -> _Settled | None:
+    def _settle(self, sender: Process, number: int, pid: int) -> _Settled | None:
         """Judge all signals with these facts at once; return None if that is not possible."""
+        target = self._targets.of_pid(sender, pid)
+        if target is None or number not in ALL:
+            return None
         facts = SignalFacts(sender, "kill", number, CallKind.NUMBER, target, 0, (), differs)
-        settled = self._mediator.settle(facts) if number in ALL else None
+        settled = self._mediator.settle(facts)
         if settled is None:
             return None
         record, answer = settled
