@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.harness import PYTHON
 from tests.support.signal_lab import Lab, python
 
 OFTEN = 1000
@@ -66,13 +67,19 @@ def test_a_thousand_are_like_the_first(users_lab: Lab, programs: Path) -> None:
     assert all(each["evaluation_us"] >= 0 for each in payloads)
 
 
-def test_the_target_runs_another_program(users_lab: Lab, programs: Path) -> None:
-    """Its name decides."""
+@pytest.mark.parametrize("is_same_file", [False, True])
+def test_the_target_runs_another_program(
+    users_lab: Lab, programs: Path, is_same_file: bool
+) -> None:
+    """Its name decides, even if the file stays the same."""
+    sleeps = users_lab.subject.folder / "sleep"
+    sleeps.symlink_to(PYTHON[0] if is_same_file else str(shutil.which("sleep")))
+    words = ("-c", "import signal; signal.pause()") if is_same_file else ("1000",)
     lab = users_lab.under(
         "name: sleeps, signals: [34], target: {type: children, pattern: sleep}, decision: deny",
         CHILDREN,
     )
-    told = _tells(lab, programs, "target_runs", shutil.which("sleep"))
+    told = _tells(lab, programs, "target_runs", sleeps, *words)
     assert told == [_results(0, 20), _results("EPERM", 20)]
     names = Counter(each["target_cmd"] for each in lab.payloads("signal_blocked"))
     assert names == {"sleep": 20}
@@ -90,19 +97,24 @@ def test_the_target_names_itself(users_lab: Lab, programs: Path) -> None:
     assert len(set(map(_without_time, sent))) == 1
 
 
-def test_the_sender_runs_another_program(users_lab: Lab, programs: Path) -> None:
-    """It is no worker of its parent's any more."""
+@pytest.mark.parametrize("has_same_name", [False, True])
+def test_the_sender_runs_another_program(
+    users_lab: Lab, programs: Path, has_same_name: bool
+) -> None:
+    """It is no worker of its parent's any more, even if its name stays the same."""
     lab = users_lab.under("name: peers, signals: [34], target: peers, decision: allow")
-    line = ("/bin/bash", "-c", "for i in 1 2 3; do kill -34 $0; done 2>&-; exit 0")
+    name = Path(PYTHON[0]).name if has_same_name else "other"
+    bash = shutil.copy("/bin/bash", users_lab.subject.folder / name)
+    line = (bash, "-c", "for i in 1 2 3; do kill -34 $0; done 2>&-; exit 0")
     before, arrived = _said(lab, programs, "sender_runs", *line)
     assert (before, arrived) == (_results(0, 20), 20)
     found = Counter(each["source_cmd"] for each in lab.payloads("signal_blocked"))
-    assert found == {"bash": 3}
+    assert found == {name: 3}
 
 
 @needs_root
 def test_another_process_gets_the_number_of_the_target(lab: Lab, programs: Path) -> None:
-    """A child may be signalled, and a sibling's child may not."""
+    """A child may be signalled, and a grandchild may not."""
     lab = lab.under(CHILDREN)
     told = _said(lab, programs, "takes_the_number")
     if not told:

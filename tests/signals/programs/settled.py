@@ -38,19 +38,19 @@ def often(*numbers):
     tell(found)
 
 
-def waits_for_exec(program, said, go):
+def waits_for_exec(line, said, go):
     """A child that blocks all, says so, and runs the program when it is told."""
     os.write(said, b"ready\n")
     os.read(go, 1)
-    os.execv(program, [program, "1000"])
+    os.execv(line[0], line)
 
 
-def target_runs(program):
+def target_runs(*line):
     """The child runs another program between two signals."""
     said, says = os.pipe()
     goes, go = os.pipe()
     os.set_inheritable(says, False)
-    child = spawn(lambda: waits_for_exec(program, says, goes))
+    child = spawn(lambda: waits_for_exec(line, says, goes))
     os.close(says)
     assert line_of(said) == b"ready\n"
     before = results(child, 34, 20)
@@ -97,7 +97,7 @@ def sender_runs(*line):
 
 
 def takes_the_number():
-    """Another process gets the number of a child that has ended; it is a sibling's child."""
+    """Another process gets the number of a child that has ended: a grandchild."""
     child = spawn(signal.pause)
     before = results(child, 34, 20)
     os.kill(child, 9)
@@ -122,7 +122,7 @@ def takes_the_number():
 
     parent = spawn(other)
     if line_of(said) == b"true\n":
-        os.waitpid(spawn(lambda: tell([before, results(child, 34, 20)])), 0)
+        tell([before, results(child, 34, 20)])
     os.write(go, b"g")
     os.waitpid(parent, 0)
 
