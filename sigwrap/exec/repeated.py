@@ -99,9 +99,9 @@ class RepeatedExecs:
             and not self._recorder.log.wants_indexing
         )
 
-    def serve(self) -> Notification | None:
-        """Return a request that needs the slow path, or None."""
-        request = b""
+    def serve(self, request: bytes) -> Notification | None:
+        """Serve this exec, and those that come next. Return a request that needs the slow path, or
+        None."""
         while True:
             outcome, request, held = self._serve(request)
             if outcome != _AGAIN or not self.may_serve():

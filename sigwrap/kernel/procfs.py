@@ -199,6 +199,7 @@ _EXITING = 0x00000004
 _KERNEL_THREAD = 0x00200000
 _MOST_ANCESTORS = 4096  # more than there can be, unless pids are reused meanwhile
 _CAP_SYS_ADMIN = 1 << 21
+_STAT_BYTES = 2048
 
 
 class Stat(NamedTuple):
@@ -278,6 +279,35 @@ def figures(pid: int) -> list[bytes] | None:
     """Return the fields of the stat file from the state on; None if there is no such process."""
     data = contents(f"/proc/{pid}/stat")
     return None if data is None else _after_name(data)
+
+
+class LastFigures:
+    """Reads the figures of the last process faster: its stat file stays open.
+
+    Once that process has ended, the file cannot be read, even if another process has its pid.
+    """
+
+    def __init__(self) -> None:
+        self._pid, self._fd = 0, -1
+
+    def of(self, pid: int) -> list[bytes] | None:
+        """Return figures(pid)."""
+        if pid == self._pid:
+            try:
+                return _after_name(os.pread(self._fd, _STAT_BYTES, 0))
+            except ProcessLookupError:
+                pass
+        self.close()
+        try:
+            self._fd, self._pid = open_file(f"/proc/{pid}/stat"), pid
+            return _after_name(os.pread(self._fd, _STAT_BYTES, 0))
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._pid, self._fd = 0, -1
 
 
 def kilobytes(path: str, *names: bytes) -> int | None:

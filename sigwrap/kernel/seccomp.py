@@ -359,6 +359,11 @@ class Listener:
             raise _broken(refusal) from refusal
         return read_notification(self._received)
 
+    @property
+    def received(self) -> bytes:
+        """The last request, as the kernel wrote it."""
+        return bytes(self._received)
+
     def is_waiting(self, notification_id: int) -> bool:
         """Return False once the caller is gone, and its pid may belong to another process."""
         if self.fd < 0:

@@ -77,9 +77,10 @@ class Mediation:
 
         Before that, the extension serves execs of files that have run before (exec/repeated.py).
         """
-        if self.repeated is not None and self.repeated.may_serve():
-            return self.repeated.serve()
-        return self.listener.receive()
+        notification, repeated = self.listener.receive(), self.repeated
+        if notification is None or repeated is None or notification.number not in calls.EXECS:
+            return notification
+        return repeated.serve(self.listener.received) if repeated.may_serve() else notification
 
     def answer(self, notification: Notification) -> None:
         caller = None

@@ -28,7 +28,7 @@ from sigwrap.session import effects
 from sigwrap.session.effects import Effect, Logged, Steps, Unrecorded
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Late, Outcome, Raised
-from sigwrap.session.recorder import Repeats
+from sigwrap.session.recorder import EncodedEvent, Repeats
 
 if TYPE_CHECKING:
     from sigwrap.session.session import Session
@@ -168,8 +168,21 @@ class Performer:
             request.steps = effects.refuse("call_refused", refusal)
         self._perform(request, None)
 
+    def record_again(
+        self, notification_id: int, pid: int, event: EncodedEvent, started_ns: int
+    ) -> bool:
+        """Record a call that is like an earlier one. Return whether it may go on: it fails without
+        its event, and its caller may have ended."""
+        if not self._listener.is_waiting(notification_id):
+            return False
+        took_us = (time.perf_counter_ns() - started_ns) // 1000
+        is_recorded = self._recorder.record_again(event, pid, took_us)
+        if not is_recorded:
+            self._listener.fail(notification_id, errno.EPERM)
+        return is_recorded
+
     def leave_to_the_kernel(self, notification_id: int) -> None:
-        """Let a call go on without a mediator: it only asks, and changes nothing."""
+        """Let a call go on without a mediator: it is recorded, or it only asks."""
         self._listener.resume(notification_id)
 
     def resume(self, request: Request, reply: object) -> None:

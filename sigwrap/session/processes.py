@@ -69,10 +69,10 @@ class Processes:
     def has(self, pid: int) -> bool:
         return pid in self.by_pid
 
-    def holds(self, pid: int) -> bool:
-        """Return whether the process is known, and sigwrap would see its end."""
+    def held(self, pid: int) -> Process | None:
+        """Return the process if it is known, and sigwrap would see its end."""
         process = self.by_pid.get(pid)
-        return process is not None and process.pidfd >= 0
+        return process if process is not None and process.pidfd >= 0 else None
 
     def of_pid(self, pid: int, *, image: Image = ()) -> Process | None:
         """Return the process. `image` replaces its image if it is about to end and has none."""

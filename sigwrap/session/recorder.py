@@ -7,10 +7,10 @@ import sys
 import time
 from collections.abc import Callable
 
-from sigwrap.bare import TYPE_CHECKING, Counter
+from sigwrap.bare import TYPE_CHECKING, Counter, NamedTuple
 from sigwrap.errors import StoreError
 from sigwrap.events import Counts, Payload
-from sigwrap.log.codec import encode_payload
+from sigwrap.log.codec import EVENT_LIMIT, encode_payload
 from sigwrap.log.writer import SessionLog
 from sigwrap.session.effects import Logged
 from sigwrap.session.lineage import Process
@@ -35,12 +35,29 @@ _BEYOND = frozenset(
     }
 )
 _LEAST_BEYOND_BYTES = 1 << 20
+_MOST_DIGITS = 20  # of a time in µs
 
 Key = tuple[object, ...]  # of repeated events; its first element is the process, if one did it
 
 LOOK_S = 0.5
 _REPEATED_AFTER_S = 10.0  # since the last denial; a small event may still fit in between
 _REST_AFTER_RESTORING = 20  # times as long as it took, if a process removes the log repeatedly
+
+
+class EncodedEvent(NamedTuple):
+    """An event that recurs, and differs only in how long its judgement took."""
+
+    type_name: str
+    payload: Payload  # without that time
+    before: str  # the encoded payload up to that time
+
+
+def encoded(type_name: str, payload: Payload) -> EncodedEvent | None:
+    """Encode an event that recurs; return None if it is so long that it could be cut."""
+    text = encode_payload(type_name, {**payload, "evaluation_us": 0})
+    if len(text) > EVENT_LIMIT - _MOST_DIGITS:
+        return None
+    return EncodedEvent(type_name, payload, text.removesuffix("0}"))
 
 
 class Recorder:
@@ -79,6 +96,9 @@ class Recorder:
         if self._session is not None and type_name in self._session.watchers.watched:
             self._session.watchers.on_event(type_name, payload)
         return self.record_text(type_name, pid, encode_payload(type_name, payload), payload)
+
+    def record_again(self, event: EncodedEvent, pid: int, took_us: int) -> bool:
+        return self.record_text(event.type_name, pid, f"{event.before}{took_us}}}", event.payload)
 
     def record_text(self, type_name: str, pid: int, text: str, payload: Payload) -> bool:
         """Record an event with this encoded payload, which no watcher sees."""

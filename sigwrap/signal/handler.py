@@ -15,7 +15,7 @@ import stat
 import time
 from collections.abc import Callable
 
-from sigwrap.bare import TYPE_CHECKING
+from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import KernelError
 from sigwrap.front.interrupts import JOB_STOPS
 from sigwrap.kernel import process as linux_process
@@ -41,6 +41,7 @@ from sigwrap.session.lineage import SIGWRAP_ITSELF, Process, Types, types_inside
 from sigwrap.session.loop import Done, Lane, Outcome, Raised
 from sigwrap.session.perform import PAUSED, NoHoldings, Request
 from sigwrap.session.processes import refresh_comm
+from sigwrap.session.recorder import EncodedEvent, encoded
 from sigwrap.signal import owners
 from sigwrap.signal.call import (
     PIDFD_SELF_THREAD,
@@ -71,13 +72,14 @@ from sigwrap.signal.facts import (
     SignalFacts,
     TargetGroup,
 )
-from sigwrap.signal.judge import SignalMediator
+from sigwrap.signal.judge import SignalMediator, differs
 
 if TYPE_CHECKING:
     from sigwrap.session.mediation import Mediation
     from sigwrap.session.session import Session
 
 _LOOK_AGAIN_S = 0.005
+_SETTLED_KEPT = 256
 _ON_DESCRIPTORS = (
     *(CallKind.SIGNAL_OF_OWNER, CallKind.ASYNC),
     *(CallKind.TERMINAL, CallKind.FOREGROUND),
@@ -112,9 +114,10 @@ class Targets:
             return number
         return linux_process.group_for(sender.pid, number)
 
-    def is_known_inside(self, sender: Process, number: int) -> bool:
-        """Return whether it is certainly inside, without a look at /proc."""
-        return self._processes.holds(number) and self._shares_our_numbers(sender)
+    def known_inside(self, sender: Process, number: int) -> Process | None:
+        """Return the process if it is certainly inside, without a look at /proc."""
+        process = self._processes.held(number)
+        return process if process is None or self._shares_our_numbers(sender) else None
 
     def is_inside(self, pid: int) -> bool:
         return pid not in self._sigwrap_pids and self._processes.target(pid) is not None
@@ -343,6 +346,13 @@ class _SignalHoldings(NoHoldings):
             let_go(self.give_up())
 
 
+class _Settled(NamedTuple):
+    """What is done about all signals with the same facts: they go on."""
+
+    event: EncodedEvent | None  # None if their rule is unlogged
+    is_to_child: bool
+
+
 class Signals:
     """The handler of signals."""
 
@@ -353,6 +363,8 @@ class Signals:
         self._recordings = mediation.recordings.running
         self._restarts = mediation.restarts
         self._pool = session.pool
+        self._processes = session.processes
+        self._settled: dict[tuple[object, ...], _Settled | None] = {}
         performer.offer(
             {
                 ContinueToChildren: self._continue_to_children,
@@ -364,16 +376,63 @@ class Signals:
         )
 
     def begin(self, notification: Notification, sender: Process, syscall: str) -> None:
-        if syscall == "kill" and int32(notification.argument1) == 0:
-            target = int32(notification.argument0)
-            if self._targets.is_known_inside(sender, target):  # Landlock lets signal 0 through
-                self._performer.leave_to_the_kernel(notification.id)
-                return
+        if syscall == "kill" and self._goes_on(notification, sender):
+            return
         steps = self._mediator.mediate()
         held = _SignalHoldings()
         self._performer.begin(
             Request(notification, sender, syscall, steps, handler=self, holdings=held)
         )
+
+    def _goes_on(self, notification: Notification, sender: Process) -> bool:
+        """Let a signal go on without a mediator of its own, if all signals with its facts go on.
+
+        Signal 0 goes on as well. Return False for a signal that needs a mediator.
+        """
+        started_ns = time.perf_counter_ns()
+        target = self._targets.known_inside(sender, int32(notification.argument0))
+        if target is None:
+            return False
+        number, performer = int32(notification.argument1), self._performer
+        if number == 0:  # Landlock lets signal 0 through
+            performer.leave_to_the_kernel(notification.id)
+            return True
+        if sender in self._recordings or not performer.grants:
+            return False
+        refresh_comm(sender)
+        refresh_comm(target)
+        # An exec changes names and families. The parents of a living process stay the same.
+        command = self._processes.command
+        families = sender.family, target.family, command and command.family
+        key = (number, sender, target, sender.comm, target.comm, families)
+        if key not in self._settled:
+            if len(self._settled) >= _SETTLED_KEPT:
+                self._settled.clear()
+            self._settled[key] = self._settle(sender, number, target.pid)
+        settled = self._settled[key]
+        if settled is None:
+            return False
+        event = settled.event
+        if event and not performer.record_again(notification.id, sender.pid, event, started_ns):
+            return True
+        if settled.is_to_child:
+            self._restarts.expects_ends(sender.pid)
+        performer.leave_to_the_kernel(notification.id)
+        return True
+
+    def _settle(self, sender: Process, number: int, pid: int) -> _Settled | None:
+        """Judge all signals with these facts at once; return None if that is not possible."""
+        target = self._targets.of_pid(sender, pid)
+        if target is None or number not in ALL:
+            return None
+        facts = SignalFacts(sender, "kill", number, CallKind.NUMBER, target, 0, (), differs)
+        settled = self._mediator.settle(facts)
+        if settled is None:
+            return None
+        record, answer = settled
+        event = record and encoded(record.event, record.payload)
+        is_to_child = isinstance(answer, ContinueToChildren)
+        return None if record and not event else _Settled(event, is_to_child)
 
     def look(self, request: Request, *, may_wait: bool) -> bytes | None:
         """Return the memory that the call points to."""

@@ -31,6 +31,7 @@ from sigwrap.session.effects import (
     Escalation,
     Fail,
     LetGo,
+    Logged,
     Look,
     LookAgain,
     Record,
@@ -248,6 +249,15 @@ def _named(target: SignalTarget) -> str:
     return f"{target.pid} ({shell_words([target.comm])})"
 
 
+class _Differs(Exception):
+    """A rule asks for a fact that differs from signal to signal."""
+
+
+def differs(_pid: int, _number: int) -> bool:
+    """Stand in for SignalFacts.handles where all signals with the same facts are judged."""
+    raise _Differs
+
+
 class SignalMediator:
     def __init__(self, engine: Engine, *, domain: bool) -> None:
         """Judge by a policy. In a Landlock `domain`, the supervisor sends signals that leave it."""
@@ -280,6 +290,25 @@ class SignalMediator:
                 yield from self._refuse(facts, facts.aim)
             case _:
                 yield from _free(facts.aim)
+
+    def settle(
+        self, facts: SignalFacts
+    ) -> tuple[Record | None, Continue | ContinueToChildren] | None:
+        """Return the event and the answer of all signals with these facts, if they go on at once.
+
+        Return None if they do not, or if a rule asks for a fact that differs from signal to signal.
+        """
+        steps, record = self.mediate(), None
+        next(steps)
+        try:
+            effect = steps.send(facts)
+            if isinstance(effect, Record) and effect.event == "signal_sent":
+                record, effect = effect, steps.send(Logged.WRITTEN)
+        except _Differs:
+            return None
+        if record is not None and record.escalation is not None:
+            return None
+        return (record, effect) if isinstance(effect, Continue | ContinueToChildren) else None
 
     def _reach(self, facts: SignalFacts, found: list[Judged]) -> Steps:
         """Record what is decided on each target, then let the kernel go on, or do it in its place.

@@ -12,7 +12,7 @@ import time
 
 from sigwrap.bare import TYPE_CHECKING, signal
 from sigwrap.errors import KernelError
-from sigwrap.kernel import procfs, ptrace, signals
+from sigwrap.kernel import procfs, ptrace
 from sigwrap.kernel.ptrace import Gone
 
 if TYPE_CHECKING:
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 _TRACED_FOR_S = 1.0  # after its last signal to a child
 _LOOKS_EVERY_S = 0.02
 _LEFT_TO_OTHERS_S = 0.1
+_THREADS, _CAUGHT = 17, 31  # among the figures
+_SIGCHLD = 1 << signal.SIGCHLD - 1
 
 
 class Restarts:
     def __init__(self, session: Session) -> None:
         self._loop = session.loop
         self.traced_until_s: dict[int, float] = {}  # by pid; an exec takes its process out
+        self._figures = procfs.LastFigures()
         self._left_to_others: set[int] = set()
         self._looks = False
 
@@ -35,9 +38,10 @@ class Restarts:
         if pid not in self.traced_until_s:
             if pid in self._left_to_others:
                 return
-            if not signals.is_in(pid, signal.SIGCHLD, b"SigCgt"):  # as in most processes
+            figures = self._figures.of(pid)
+            if figures is None or not int(figures[_CAUGHT]) & _SIGCHLD:  # as in most processes
                 return
-            if procfs.numbers(pid, "Threads") != [1]:
+            if figures[_THREADS] != b"1":
                 return
             try:
                 ptrace.seize(pid, ptrace.TO_ITS_EXEC_OR_END)

@@ -31,3 +31,23 @@ def test_a_process_without_memory_has_no_numbers_about_its_core() -> None:
         assert procfs.numbers(pid, "TracerPid") == [0]
     finally:
         os.waitpid(pid, 0)
+
+
+def test_a_stat_file_that_stays_open_is_about_one_process() -> None:
+    last, (ready, done) = procfs.LastFigures(), os.pipe()
+    before = len(os.listdir("/proc/self/fd"))
+    pid = os.fork()
+    if not pid:
+        os.close(done)
+        os.read(ready, 1)
+        os._exit(0)
+    for each in (pid, pid, os.getpid(), pid):
+        found, whole = last.of(each), procfs.stat(each)
+        assert found is not None and whole is not None
+        assert (int(found[1]), int(found[19])) == (whole.ppid, whole.start_time)
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+    os.close(done)
+    os.waitpid(pid, 0)
+    assert last.of(pid) is None
+    os.close(ready)
+    assert len(os.listdir("/proc/self/fd")) == before - 2

@@ -47,7 +47,7 @@ from sigwrap.signal.facts import (
     SignalFacts,
     TargetGroup,
 )
-from sigwrap.signal.judge import SignalMediator
+from sigwrap.signal.judge import SignalMediator, differs
 from tests.mediate.transcript import Transcript, engine, nobody_handles, play, play_from
 
 TERM, USR1, USR2 = signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
@@ -724,3 +724,64 @@ def test_a_tracer_waits_until_sigwrap_traces_its_target_no_more() -> None:
     gone = facts._replace(aim=would_fail(errno.ESRCH))
     steps.yields(LetGo(CHILD.pid), reply=True).yields(Look(), reply=gone)
     steps.fails(errno.ESRCH, Unrecorded.NOTHING_HAPPENS)
+
+
+# Signals that are settled for all that have the same facts
+
+
+@pytest.mark.parametrize("number", [TERM, USR1, signal.SIGWINCH, signal.SIGCONT])
+@pytest.mark.parametrize("target", [CHILD, DESCENDANT])
+def test_a_settled_signal_is_recorded_and_answered_like_each_single_one(
+    number: int, target: SignalTarget
+) -> None:
+    facts = _facts(number, target)
+    settled = SignalMediator(ENGINE, domain=True).settle(facts)
+    assert settled is not None
+    record, answer = settled
+    transcript = play_from(SignalMediator(ENGINE, domain=True), facts)
+    if record is not None:
+        assert transcript.next(Logged.WRITTEN) == record
+    transcript.yields(answer)
+    transcript.ends()
+    assert (record is None) == (number == signal.SIGWINCH)
+
+
+def test_an_audited_signal_is_settled_with_its_event() -> None:
+    settled = SignalMediator(ENGINE, domain=False).settle(_facts(INT, DESCENDANT))
+    assert settled is not None and settled[0] is not None
+    assert settled[0].payload["decision"] == "audit"
+
+
+@pytest.mark.parametrize(
+    ("number", "target"),
+    [
+        (TERM, SIBLING),  # denied
+        (TERM, OUTSIDE),
+        (TERM, OURSELVES),
+        (USR2, CHILD),  # a user is asked
+        (KILL, CHILD),  # redirected
+        (HUP, CHILD),  # absorbed
+        (TERM, ITSELF),  # repeats share an event
+    ],
+)
+def test_a_signal_that_does_not_simply_go_on_is_not_settled(
+    number: int, target: SignalTarget
+) -> None:
+    assert SignalMediator(ENGINE, domain=False).settle(_facts(number, target)) is None
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{name: x, signals: [TERM], target: session, handled: true, decision: allow}",
+        "{name: x, signals: [TERM], target: session, decision: allow, escalate: SIGPOLICY}",
+    ],
+)
+def test_a_rule_that_needs_each_signal_settles_none(rule: str) -> None:
+    one = engine(f"signal_rules:\n  - {rule}\ndefaults: {{command: deny, signal: allow}}")
+    assert SignalMediator(one, domain=False).settle(_facts(TERM, CHILD)) is None
+    assert SignalMediator(one, domain=False).settle(_facts(USR1, CHILD)) is not None
+
+
+def _facts(number: int, target: SignalTarget) -> SignalFacts:
+    return SignalFacts(BASH, "kill", number, CallKind.NUMBER, target, 0, (), differs)
