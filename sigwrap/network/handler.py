@@ -1,8 +1,9 @@
 """Gather facts for the network mediator, and make the calls that it allows on a duplicate of the
 caller's socket.
 
-A worker makes a call that can block, for 5 ms. The loop then checks on a caller that waits longer
-for the other end, so it delays no other caller.
+The loop makes a call that mostly ends at once. A worker makes any other, and for a second after a
+connection had to wait, all connections. Either ends after 5 ms: the loop then checks on the caller,
+so a slow other end delays no other caller.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from sigwrap.kernel.seccomp import Notification
 from sigwrap.machine import NUMBERS
 from sigwrap.network import call
 from sigwrap.network.call import Carried, SocketCall, address_of_file
-from sigwrap.network.judge import NetworkFacts, NetworkMediator, OutOfRules
+from sigwrap.network.judge import NetworkFacts, NetworkMediator, OutOfRules, SocketAim
 from sigwrap.network.look import SocketFacts, Sockets
 from sigwrap.network.peers import HostNames, Servers
-from sigwrap.policy.judge.network import Endpoint
+from sigwrap.policy.judge.network import LOOPBACK, Endpoint, Protocol
 from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Reached, would_fail
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Late, Loop, Outcome, Raised
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _LOOKS_EVERY_S = 0.05  # whether a signal came for a caller that waits
 _FOR_EACH_LOOK_S = 0.002  # if many wait: the loop has other requests to serve
 _FIRST_RETRY_S = 0.001
+_WORKERS_FOR_S = 1.0  # after a call had to wait
 _NEVER = float("inf")
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 
@@ -86,16 +88,24 @@ class _Held(NoHoldings):
             self.is_watched.unwatch(self.looked.held)
             self.is_watched = None
 
-    def may_wait(self) -> bool:
+    def may_wait(self, *, waited_lately: bool) -> bool:
         """Return whether the call can block: a connect waits for its peer, a call to a socket file
         for the file's server, and any call for the socket's lock, which a process that copies from
         served memory can hold."""
-        asked, kind = self.looked.asked, self.looked.kind
+        looked, asked, kind = self.looked, self.looked.asked, self.looked.kind
         if asked.syscall == "listen" and kind is not None and kind.domain == AF_UNIX:
             return False  # it takes no such lock, and must be noted before clients connect
-        if may_be_served() or kind is None or self.looked.place >= 0:
+        if may_be_served() or kind is None or (looked.place >= 0 and not looked.is_local):
             return True
-        return asked.syscall == "connect" and kind.type != SOCK_DGRAM
+        if asked.syscall != "connect" or kind.type == SOCK_DGRAM:
+            return False
+        if waited_lately or self.turn > 1:
+            return True
+        if kind.domain == AF_UNIX:
+            return False  # the kernel connects at once if the server has room
+        if self.waits and not _is_loopback(looked.aim):
+            return True
+        return kind.transport is not Protocol.TCP
 
     def is_used_no_more(self) -> None:
         self.is_in_use = False
@@ -126,6 +136,7 @@ class SocketCalls:
         self._sockets = Sockets(self._rules, self._servers)
         self._bounded = Bounded()
         self._looks = 0  # looks that are due later
+        self._workers_until_s = 0.0
         self._other_rights = _OtherRights()
         self._names = HostNames(session, performer)
         performer.offer(
@@ -193,7 +204,8 @@ class SocketCalls:
             self._resume(request, self._attempted(request, outcome))
 
         rights = None if held.looked.takes_no_rights else self._other_rights.of(request.tid)
-        if rights is None and not held.may_wait():
+        waited_lately = time.monotonic() < self._workers_until_s
+        if rights is None and not held.may_wait(waited_lately=waited_lately):
             outcome = self._bounded.call(lambda: _result_of(work))
             held.is_used_no_more()
             return self._attempted(request, outcome)
@@ -226,6 +238,7 @@ class SocketCalls:
                 return held.done()._replace(outside=outside)
             case Raised(error=InterruptedError()):
                 # The kernel goes on with the connection, or has not begun.
+                self._workers_until_s = time.monotonic() + _WORKERS_FOR_S
                 by_address = held.looked.is_connecting_by_address
                 error = errno.EINPROGRESS if by_address else errno.EAGAIN
             case Raised(error=KernelError() | OSError() as refusal):
@@ -353,6 +366,10 @@ def _result_of(work: Callable[[], object]) -> Outcome:
         return Done(work())
     except (KernelError, OSError) as refusal:
         return Raised(refusal)
+
+
+def _is_loopback(aim: SocketAim) -> bool:
+    return isinstance(aim, Endpoint) and any(each.has(aim.address) for each in LOOPBACK)
 
 
 def _has_to_wait(looked: SocketFacts, error: int) -> bool:

@@ -17,7 +17,7 @@ from sigwrap import calls
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import KernelError
 from sigwrap.kernel.descriptors import duplicate_socket, let_go
-from sigwrap.kernel.file_state import Born, born_at, born_sockets, kind_of
+from sigwrap.kernel.file_state import Born, Inode, born_at, born_sockets, kind_of
 from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, path_of
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import call
@@ -63,6 +63,7 @@ class SocketFacts(NamedTuple):
     kind: SocketKind | None = None  # of the socket; None if there is no socket, or not yet
     held: int = -1  # sigwrap's duplicate of the socket, which the caller cannot swap
     place: int = -1  # an O_PATH descriptor of the socket file that it would connect to
+    is_local: bool = False  # the file is on a local file system, which answers at once
     way: tuple[Passed, ...] = ()  # the folders that lead to the file
 
     @property
@@ -160,15 +161,17 @@ class Sockets:
             return looked._replace(aim=would_fail(refusal.errno or errno.ENOENT))
         looked = looked._replace(place=place, way=tuple(way))
         try:
-            return looked._replace(aim=self._aim_at_file(looked, caller))
+            state = caller.known_state(place)
+            looked = looked._replace(is_local=caller.is_local(state))
+            return looked._replace(aim=self._aim_at_file(looked, state.inode))
         except BaseException:
             looked._replace(held=-1).let_go()
             raise
 
-    def _aim_at_file(self, looked: SocketFacts, caller: Caller) -> Endpoint:
-        state, path = caller.known_state(looked.place), path_of(looked.place)
-        inode, names = state.inode, self._kept.names_of(born_at(looked.place))
-        if not (caller.is_local(state) or lies_at(path, inode) or self._servers.has_file(inode)):
+    def _aim_at_file(self, looked: SocketFacts, inode: Inode) -> Endpoint:
+        path = path_of(looked.place)
+        names = self._kept.names_of(born_at(looked.place))
+        if not (looked.is_local or lies_at(path, inode) or self._servers.has_file(inode)):
             names |= {""}  # only its caller has it mounted there, and chose the name
         assert isinstance(looked.aim, Endpoint), "about a file"
         aim = looked.aim._replace(socket=path, names=names)
