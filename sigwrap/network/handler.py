@@ -206,9 +206,7 @@ class SocketCalls:
         rights = None if held.looked.takes_no_rights else self._other_rights.of(request.tid)
         waited_lately = time.monotonic() < self._workers_until_s
         if rights is None and not held.may_wait(waited_lately=waited_lately):
-            outcome = self._bounded.call(lambda: _result_of(work))
-            held.is_used_no_more()
-            return self._attempted(request, outcome)
+            return self._bounded.call(lambda: self._attempt_now(request, work))
         if rights is not None:
             work = _with_rights(rights, held.looked, work)
         self._pool.run(
@@ -218,6 +216,11 @@ class SocketCalls:
             keeps_thread=rights is None,
         )
         return PAUSED
+
+    def _attempt_now(self, request: Request, work: Callable[[], object]) -> object:
+        outcome = _result_of(work)
+        request.holdings.is_used_no_more()
+        return self._attempted(request, outcome)
 
     def _resume(self, request: Request, reply: object) -> None:
         if reply is not PAUSED and not request.is_over:
