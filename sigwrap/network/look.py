@@ -16,7 +16,7 @@ from itertools import islice
 from sigwrap import calls
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import KernelError
-from sigwrap.kernel.descriptors import duplicate_socket, let_go
+from sigwrap.kernel.descriptors import let_go, take_by_pidfd, take_descriptor
 from sigwrap.kernel.file_state import Born, Inode, born_at, born_sockets, kind_of
 from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, path_of
 from sigwrap.kernel.seccomp import Notification
@@ -129,7 +129,7 @@ class Sockets:
             # Programs repeat the call without it.
             return SocketFacts(found, would_fail(errno.ENOBUFS))
         try:
-            held = _take(notification.tid, found.fd)
+            held, kind = _take(notification.tid, process, found.fd)
         except (KernelError, OSError) as refusal:
             if found.syscall == "listen" and not self._rules.must_mediate_servers:
                 return SocketFacts(found, Continue(Unrecorded.REACHES_NO_PROCESS))
@@ -137,7 +137,7 @@ class Sockets:
                 return SocketFacts(found, _hidden(found.syscall))
             return SocketFacts(found, would_fail(refusal.errno or errno.EPERM))
         try:
-            looked = _of_held(found, held)
+            looked = _of_held(found, held, kind)
             if looked.is_about_a_file:
                 try:
                     caller = Caller(notification.tid, process.pid, may_wait=may_wait)
@@ -217,7 +217,8 @@ def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> 
     return OutOfRules(f"a socket of family {family}, type {kind & calls.SOCK_TYPE_MASK}")
 
 
-def _take(tid: int, fd: int) -> int:
+def _take(tid: int, process: Process, fd: int) -> tuple[int, SocketKind]:
+    """Duplicate a socket; any other file could block when it is closed. Raises OSError."""
     try:
         kind, *_device = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
     except OSError as missing:
@@ -225,14 +226,17 @@ def _take(tid: int, fd: int) -> int:
         raise OSError(error, os.strerror(error)) from missing
     if kind != stat.S_IFSOCK:
         raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
-    return duplicate_socket(tid, fd)
-
-
-def _of_held(found: SocketCall, held: int) -> SocketFacts:
+    # A thread may have descriptors of its own.
+    is_first_thread = tid == process.pid and process.pidfd >= 0
+    held = take_by_pidfd(process.pidfd, fd) if is_first_thread else take_descriptor(tid, fd)
     try:
-        kind = call.kind_of(held)
-    except OSError as refusal:  # another thread has replaced it
-        return SocketFacts(found, would_fail(refusal.errno or errno.ENOTSOCK), held=held)
+        return held, call.kind_of(held)
+    except BaseException:  # another thread has replaced it
+        let_go(held)
+        raise
+
+
+def _of_held(found: SocketCall, held: int, kind: SocketKind) -> SocketFacts:
     if found.address is not None:
         found = found._replace(address=concrete(found.address, kind))
     looked = SocketFacts(found, Reach(Unrecorded.REACHES_NO_PROCESS), kind, held)
