@@ -17,7 +17,7 @@ from sigwrap import calls
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import KernelError
 from sigwrap.kernel.descriptors import let_go, take_by_pidfd, take_descriptor
-from sigwrap.kernel.file_state import Born, Inode, born_at, born_sockets, kind_of
+from sigwrap.kernel.file_state import Born, born_sockets, kind_of
 from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, path_of
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import call
@@ -161,16 +161,16 @@ class Sockets:
             return looked._replace(aim=would_fail(refusal.errno or errno.ENOENT))
         looked = looked._replace(place=place, way=tuple(way))
         try:
-            state = caller.known_state(place)
+            state, born = caller.known_state_and_birth(place)
             looked = looked._replace(is_local=caller.is_local(state))
-            return looked._replace(aim=self._aim_at_file(looked, state.inode))
+            return looked._replace(aim=self._aim_at_file(looked, born))
         except BaseException:
             looked._replace(held=-1).let_go()
             raise
 
-    def _aim_at_file(self, looked: SocketFacts, inode: Inode) -> Endpoint:
-        path = path_of(looked.place)
-        names = self._kept.names_of(born_at(looked.place))
+    def _aim_at_file(self, looked: SocketFacts, born: Born) -> Endpoint:
+        path, inode = path_of(looked.place), born[0]
+        names = self._kept.names_of(born)
         if not (looked.is_local or lies_at(path, inode) or self._servers.has_file(inode)):
             names |= {""}  # only its caller has it mounted there, and chose the name
         assert isinstance(looked.aim, Endpoint), "about a file"
