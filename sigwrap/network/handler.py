@@ -30,7 +30,7 @@ from sigwrap.network.call import Carried, SocketCall, address_of_file
 from sigwrap.network.judge import NetworkFacts, NetworkMediator, OutOfRules, SocketAim
 from sigwrap.network.look import SocketFacts, Sockets
 from sigwrap.network.peers import HostNames, Servers
-from sigwrap.policy.judge.network import LOOPBACK, Endpoint, Protocol
+from sigwrap.policy.judge.network import LOOPBACK_ADDRESS, Endpoint, Protocol
 from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Reached, would_fail
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Late, Loop, Outcome, Raised
@@ -116,7 +116,7 @@ class _Held(NoHoldings):
         """Close the duplicate, at once or when no call uses it any more."""
         self.stop_watching()
         self.is_over = True
-        if not self.is_in_use:
+        if not self.is_in_use and self.looked.held >= 0:
             looked, self.looked = self.looked, self.looked._replace(held=-1, place=-1, way=())
             looked.let_go(self._bounded.close)
 
@@ -372,7 +372,7 @@ def _result_of(work: Callable[[], object]) -> Outcome:
 
 
 def _is_loopback(aim: SocketAim) -> bool:
-    return isinstance(aim, Endpoint) and any(each.has(aim.address) for each in LOOPBACK)
+    return isinstance(aim, Endpoint) and aim.address in LOOPBACK_ADDRESS.values()
 
 
 def _has_to_wait(looked: SocketFacts, error: int) -> bool:

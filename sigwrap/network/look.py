@@ -55,6 +55,7 @@ _LOOKS_EVERY_S = 1.0
 _MOST_NAMES_AT_FIRST, _MOST_NAMES = 200_000, 2000
 _MOST_LATER = 10_000  # sockets that were made after the start
 _NONE: dict[str, str] = {}
+_REACHES_NO_PROCESS = Reach(Unrecorded.REACHES_NO_PROCESS)
 
 
 class SocketFacts(NamedTuple):
@@ -239,22 +240,25 @@ def _take(tid: int, process: Process, fd: int) -> tuple[int, SocketKind]:
 def _of_held(found: SocketCall, held: int, kind: SocketKind) -> SocketFacts:
     if found.address is not None:
         found = found._replace(address=concrete(found.address, kind))
-    looked = SocketFacts(found, Reach(Unrecorded.REACHES_NO_PROCESS), kind, held)
+    return SocketFacts(found, _aim_of(found, held, kind), kind, held)
+
+
+def _aim_of(found: SocketCall, held: int, kind: SocketKind) -> SocketAim:
     is_listening = found.syscall == "listen"
     address = call.own_address(held) if is_listening else found.address
     if found.is_cut and kind.type != calls.SOCK_STREAM:
-        return looked._replace(aim=would_fail(errno.EMSGSIZE))
-    if any((each.level, each.kind) in _ROUTES for each in found.control):
-        return looked._replace(aim=OutOfRules("a message with source routing"))
+        return would_fail(errno.EMSGSIZE)
+    if found.control and any((each.level, each.kind) in _ROUTES for each in found.control):
+        return OutOfRules("a message with source routing")
     if address is None or kind.domain in _TO_THE_KERNEL:
-        return looked
+        return _REACHES_NO_PROCESS
     if kind.domain not in (calls.AF_INET, calls.AF_INET6, calls.AF_UNIX):
-        return looked._replace(aim=OutOfRules(f"a socket of family {kind.domain}"))
+        return OutOfRules(f"a socket of family {kind.domain}")
     direction = Direction.BIND if is_listening else Direction.CONNECT
     aim = endpoint(address, kind, direction, sends=found.syscall.startswith("send"))
     if aim is None or (aim.protocol is Protocol.UNIX and not aim.socket):
-        return looked  # no process can connect to a socket without a name
-    return looked._replace(aim=aim)
+        return _REACHES_NO_PROCESS  # no process can connect to a socket without a name
+    return aim
 
 
 # Sockets that the policy keeps
