@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -17,8 +16,8 @@ from sigwrap import calls
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import KernelError
 from sigwrap.kernel.descriptors import let_go, take_by_pidfd, take_descriptor
-from sigwrap.kernel.file_state import Born, born_sockets, kind_of
-from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, path_of
+from sigwrap.kernel.file_state import Born, born_sockets
+from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, link_target, path_of
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import call
 from sigwrap.network.call import SocketCall, SocketKind, concrete, endpoint, read_call, unix_path
@@ -221,11 +220,11 @@ def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> 
 def _take(tid: int, process: Process, fd: int) -> tuple[int, SocketKind]:
     """Duplicate a socket; any other file could block when it is closed. Raises OSError."""
     try:
-        kind, *_device = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
+        is_socket = link_target(f"/proc/{tid}/fd/{fd}").startswith("socket:[")  # a path has a slash
     except OSError as missing:
         error = errno.EPERM if missing.errno == errno.EACCES else errno.EBADF
         raise OSError(error, os.strerror(error)) from missing
-    if kind != stat.S_IFSOCK:
+    if not is_socket:
         raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
     # A thread may have descriptors of its own.
     is_first_thread = tid == process.pid and process.pidfd >= 0
