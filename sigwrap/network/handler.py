@@ -1,8 +1,8 @@
 """Gather facts for the network mediator, and make the calls that it allows on a duplicate of the
 caller's socket.
 
-The loop makes a call that mostly ends at once. A worker makes any other, and for a second after a
-connection had to wait, all connections. Either ends after 5 ms: the loop then checks on the caller,
+The loop makes a call that mostly ends at once. A worker makes any other, and for a while after a
+connection took long, all connections. Either ends after 5 ms: the loop then checks on the caller,
 so a slow other end delays no other caller.
 """
 
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 _LOOKS_EVERY_S = 0.05  # whether a signal came for a caller that waits
 _FOR_EACH_LOOK_S = 0.002  # if many wait: the loop has other requests to serve
 _FIRST_RETRY_S = 0.001
-_WORKERS_FOR_S = 1.0  # after a call had to wait
+_LONG_S = 0.001  # for a connect in the loop; a server decides when it takes a connection
+_REST_AFTER_IT = 50  # times as long as it took, workers make the connections
 _NEVER = float("inf")
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 
@@ -218,8 +219,13 @@ class SocketCalls:
         return PAUSED
 
     def _attempt_now(self, request: Request, work: Callable[[], object]) -> object:
+        held: _Held = request.holdings
+        began_s = time.monotonic()
         outcome = _result_of(work)
-        request.holdings.is_used_no_more()
+        ended_s = time.monotonic()
+        if ended_s - began_s > _LONG_S and held.looked.asked.syscall == "connect":
+            self._workers_until_s = ended_s + _REST_AFTER_IT * (ended_s - began_s)
+        held.is_used_no_more()
         return self._attempted(request, outcome)
 
     def _resume(self, request: Request, reply: object) -> None:
@@ -241,7 +247,6 @@ class SocketCalls:
                 return held.done()._replace(outside=outside)
             case Raised(error=InterruptedError()):
                 # The kernel goes on with the connection, or has not begun.
-                self._workers_until_s = time.monotonic() + _WORKERS_FOR_S
                 by_address = held.looked.is_connecting_by_address
                 error = errno.EINPROGRESS if by_address else errno.EAGAIN
             case Raised(error=KernelError() | OSError() as refusal):

@@ -25,7 +25,7 @@ LOCK = "it takes a lock that the front process bounds: after 15 to 20 seconds it
 CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     # A worker for a file that is not local, and for all of these once a process in the session has
     # mounted something. Until then, a signal ends connect after 5 ms, and workers make the next
-    # ones for a second; sendmsg has MSG_DONTWAIT.
+    # ones for a while; sendmsg has MSG_DONTWAIT.
     "network/call.py": {
         WORKER: ("connect", "sendmsg", "listen", "read", "write", "getsockname"),
         FIELDS: ("getsockopt", "fcntl F_GETFL"),
