@@ -4,6 +4,7 @@ of other processes. The last close of a file may block."""
 from __future__ import annotations
 
 import _thread
+import ctypes
 import errno
 import fcntl
 import os
@@ -14,7 +15,7 @@ from collections.abc import Iterable
 from sigwrap.bare import IO, deque, socket, suppress
 from sigwrap.errors import DOCTOR, KernelError, SessionError
 from sigwrap.kernel.file_state import is_on_local_device, kind_of, known_state_in, mount_of
-from sigwrap.kernel.libc import syscall
+from sigwrap.kernel.libc import last_failure, raw_syscall, syscall
 from sigwrap.kernel.paths import AT_FDCWD, OTHER_MOUNT, link_target
 from sigwrap.kernel.signals import open_thread
 from sigwrap.machine import NUMBERS
@@ -31,6 +32,7 @@ _KINDS = {
 }
 
 _SYS_PIDFD_GETFD = NUMBERS["pidfd_getfd"]
+_pidfd_getfd = raw_syscall(ctypes.c_long, ctypes.c_long, ctypes.c_long)
 _SO_PASSRIGHTS = 83
 _MOST_CLOSERS = 16
 _LOCAL_MAJORS = frozenset({1, *range(136, 144)})  # memory devices, pseudo-terminals
@@ -203,16 +205,6 @@ def duplicate(tid: int, fd: int) -> int:
     return found
 
 
-def duplicate_socket(tid: int, fd: int) -> int:
-    """Duplicate a descriptor that the caller has checked to be a socket. Raises OSError if another
-    thread has replaced it since."""
-    found = take_descriptor(tid, fd)
-    if kind_of(b"/proc/self/fd/%d" % found)[0] == stat.S_IFSOCK:
-        return found
-    let_go(found)
-    raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
-
-
 def can_duplicate() -> bool:
     """Return whether pidfd_getfd works: Docker's default profile requires CAP_SYS_PTRACE for it.
 
@@ -230,11 +222,17 @@ def take_descriptor(tid: int, fd: int) -> int:
     """Duplicate any descriptor of another thread. Raises OSError."""
     holder = open_thread(tid)
     try:
-        return syscall("pidfd_getfd", _SYS_PIDFD_GETFD, holder, fd, 0)
-    except KernelError as refusal:
-        raise OSError(refusal.errno, os.strerror(refusal.errno)) from refusal
+        return take_by_pidfd(holder, fd)
     finally:
         os.close(holder)
+
+
+def take_by_pidfd(holder: int, fd: int) -> int:
+    """Duplicate any descriptor of a process's first thread. Raises OSError."""
+    found: int = _pidfd_getfd(_SYS_PIDFD_GETFD, holder, fd, 0)
+    if found < 0:
+        raise last_failure()
+    return found
 
 
 def could_stall(pid: int, holder: int, fd: int) -> bool:

@@ -24,7 +24,7 @@ AT_STATX_DONT_SYNC = 0x4000  # only what the kernel knows
 STATX_BASIC_STATS = 0x7FF
 _STATX_TYPE = 0x1
 _STATX_INO = 0x100
-_STATX_BTIME = 0x800
+STATX_BTIME = 0x800
 
 _statx = raw_syscall(
     *(ctypes.c_long, ctypes.c_char_p, ctypes.c_long, ctypes.c_long, ctypes.c_void_p)
@@ -265,22 +265,22 @@ def inode_of(file: bytes | int) -> Inode:
 
 
 def born_at(file: bytes | int) -> Born:
-    return _read_born(_ask_about(file, _STATX_INO | _STATX_BTIME))[1]
+    return read_born(_ask_about(file, _STATX_INO | STATX_BTIME))[1]
 
 
 def born_sockets(paths: Iterable[str]) -> Iterator[tuple[str, Born]]:
     """Yield the paths of sockets; there may be thousands."""
     buffer = _buffers.own
     address = ctypes.addressof(buffer)
-    flags, mask = AT_STATX_DONT_SYNC, _STATX_TYPE | _STATX_INO | _STATX_BTIME
+    flags, mask = AT_STATX_DONT_SYNC, _STATX_TYPE | _STATX_INO | STATX_BTIME
     for path in paths:
         if _statx(_SYS_STATX, 0, os.fsencode(path), flags, mask, address) == 0:
-            mode, born = _read_born(buffer)
+            mode, born = read_born(buffer)
             if stat.S_ISSOCK(mode):
                 yield path, born
 
 
-def _read_born(found: Buffer) -> tuple[int, Born]:
+def read_born(found: Buffer) -> tuple[int, Born]:
     mode, number, seconds, nanoseconds, major, minor = _BORN.unpack_from(found)
     return mode, ((major << 32 | minor, number), (seconds, nanoseconds))
 

@@ -125,6 +125,9 @@ def run_bounded(work: Callable[[], Any]) -> Any:
         timer.delete()
 
 
+_set_timer = raw_syscall(ctypes.c_long, ctypes.c_long, ctypes.c_char_p, ctypes.c_void_p)
+
+
 class Bounded:
     """A timer for the thread that makes it. No other thread may use it."""
 
@@ -135,19 +138,26 @@ class Bounded:
         (self._timer,) = struct.unpack("=i", number.raw)
         every = int(_AFTER_S * 1e9)
         self._on, self._off = _TIME.pack(0, every, 0, every), _TIME.pack(0, 0, 0, 0)
+        self._is_on = False
 
     def close(self, fd: int) -> None:
         self.call(lambda: os.close(fd))
 
     def call(self, run: Callable[[], Any]) -> Any:
+        """Call `run`, which may use this timer for calls of its own."""
+        if self._is_on:
+            return run()
+        self._is_on = True
         self._set(self._on)
         try:
             return run()
         finally:
             self._set(self._off)
+            self._is_on = False
 
     def delete(self) -> None:
         syscall("timer_delete", _SYS_TIMER_DELETE, self._timer)
 
     def _set(self, times: bytes) -> None:
-        syscall("timer_settime", _SYS_TIMER_SETTIME, self._timer, 0, times, 0)
+        if _set_timer(_SYS_TIMER_SETTIME, self._timer, 0, times, None) < 0:
+            raise failure("timer_settime")

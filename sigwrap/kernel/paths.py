@@ -26,6 +26,8 @@ from sigwrap.kernel.file_state import (
     AT_STATX_DONT_SYNC,
     OWNER,
     STATX_BASIC_STATS,
+    STATX_BTIME,
+    Born,
     Inode,
     LocalMounts,
     Place,
@@ -36,6 +38,7 @@ from sigwrap.kernel.file_state import (
     lies_on_a_disk,
     magic_of,
     place_of,
+    read_born,
     read_state,
 )
 from sigwrap.kernel.libc import last_failure, libc, raw_syscall, syscall
@@ -316,6 +319,11 @@ class Caller:
         """Return what the kernel knows of the file."""
         return self._state(fd, AT_STATX_DONT_SYNC)
 
+    def known_state_and_birth(self, fd: int) -> tuple[State, Born]:
+        mask = STATX_BASIC_STATS | STATX_BTIME | self._mounts.id_bit
+        found = ask(fd, b"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask)
+        return read_state(found), read_born(found)[1]
+
     def _state(self, fd: int, sync: int) -> State:
         return read_state(
             ask(fd, b"", AT_EMPTY_PATH | sync, STATX_BASIC_STATS | self._mounts.id_bit)
@@ -445,6 +453,7 @@ class _Walk:
         self._links = links
         self._root = root
         self._here = here
+        self._known: State | None = None  # of `here`
         self._way = way
         self._may_search = True  # so far; the kernel still checks the found file
 
@@ -468,11 +477,12 @@ class _Walk:
             if len(parts) > _MAX_PARTS:
                 raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
             part = parts.pop()
-            self._may_search = self._may_search and self._caller.may_search(self._here)
-            if self._way is not None and not _all_users_search(self._state(self._here).mode):
-                self._way.append(Passed(os.dup(self._here)))
+            if _WE_MAY_SEARCH_ALL and not _all_users_search(self._state_here().mode):
+                self._may_search = self._may_search and self._caller.may_search(self._here)
+                if self._way is not None:
+                    self._way.append(Passed(os.dup(self._here)))
             if part in (b".", b".."):
-                here = self._state(self._here)
+                here = self._state_here()
                 if not stat.S_ISDIR(here.mode):
                     raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
                 if part == b".." and here.inode != self._state(self._root).inode:
@@ -481,7 +491,7 @@ class _Walk:
             found = self._caller.open_part(self._here, part)
             state = self._state(found)
             if not stat.S_ISLNK(state.mode):
-                self._move(found)
+                self._move(found, state)
                 continue
             os.close(found)
             self._links.append(state)
@@ -491,7 +501,7 @@ class _Walk:
 
     def _through_link(self, part: bytes) -> list[bytes]:
         """Follow a link, and return the remaining parts."""
-        if not self._caller.may_wait and not self._caller.is_local(self._state(self._here)):
+        if not self._caller.may_wait and not self._caller.is_local(self._state_here()):
             raise WouldBlock(SERVED)
         if magic_of(self._here) == _PROC_SUPER_MAGIC:
             if part == b"self":  # for the thread's process, in whatever folder the link is
@@ -515,9 +525,14 @@ class _Walk:
     def _state(self, fd: int) -> State:
         return self._caller.state_of(fd)
 
-    def _move(self, fd: int) -> None:
+    def _state_here(self) -> State:
+        if self._known is None:
+            self._known = self._state(self._here)
+        return self._known
+
+    def _move(self, fd: int, state: State | None = None) -> None:
         os.close(self._here)
-        self._here = fd
+        self._here, self._known = fd, state
 
 
 def _all_users_search(mode: int) -> bool:

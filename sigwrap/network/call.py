@@ -295,8 +295,13 @@ def _aligned(size: int, layout: _Layout) -> int:
 
 
 def kind_of(fd: int) -> SocketKind:
-    options = (_SO_DOMAIN, _SO_TYPE, _SO_PROTOCOL)
-    return SocketKind(*(_option(fd, each)[0] for each in options))
+    value, size = ctypes.c_int(), ctypes.c_uint(_INT.size)
+    at, size_at = ctypes.byref(value), ctypes.byref(size)
+    found = []
+    for option in (_SO_DOMAIN, _SO_TYPE, _SO_PROTOCOL):
+        _check(_getsockopt(fd, _SOL_SOCKET, option, at, size_at))
+        found.append(value.value)
+    return SocketKind._make(found)
 
 
 def own_address(fd: int) -> bytes:

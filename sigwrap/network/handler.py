@@ -1,8 +1,9 @@
 """Gather facts for the network mediator, and make the calls that it allows on a duplicate of the
 caller's socket.
 
-A worker makes a call that can block, for 5 ms. The loop then checks on a caller that waits longer
-for the other end, so it delays no other caller.
+The loop makes a call that mostly ends at once. A worker makes any other, and for a while after a
+connection took long, all connections. Either ends after 5 ms: the loop then checks on the caller,
+so a slow other end delays no other caller.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from sigwrap.kernel.seccomp import Notification
 from sigwrap.machine import NUMBERS
 from sigwrap.network import call
 from sigwrap.network.call import Carried, SocketCall, address_of_file
-from sigwrap.network.judge import NetworkFacts, NetworkMediator, OutOfRules
+from sigwrap.network.judge import NetworkFacts, NetworkMediator, OutOfRules, SocketAim
 from sigwrap.network.look import SocketFacts, Sockets
 from sigwrap.network.peers import HostNames, Servers
-from sigwrap.policy.judge.network import Endpoint
+from sigwrap.policy.judge.network import LOOPBACK_ADDRESS, Endpoint, Protocol
 from sigwrap.session.effects import LookUpNames, MakeSocket, Outside, Reach, Reached, would_fail
 from sigwrap.session.lineage import Process
 from sigwrap.session.loop import Done, Late, Loop, Outcome, Raised
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 _LOOKS_EVERY_S = 0.05  # whether a signal came for a caller that waits
 _FOR_EACH_LOOK_S = 0.002  # if many wait: the loop has other requests to serve
 _FIRST_RETRY_S = 0.001
+_LONG_S = 0.001  # for a connect in the loop; a server decides when it takes a connection
+_REST_AFTER_IT = 50  # times as long as it took, workers make the connections
 _NEVER = float("inf")
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 
@@ -86,16 +89,24 @@ class _Held(NoHoldings):
             self.is_watched.unwatch(self.looked.held)
             self.is_watched = None
 
-    def may_wait(self) -> bool:
+    def may_wait(self, *, waited_lately: bool) -> bool:
         """Return whether the call can block: a connect waits for its peer, a call to a socket file
         for the file's server, and any call for the socket's lock, which a process that copies from
         served memory can hold."""
-        asked, kind = self.looked.asked, self.looked.kind
+        looked, asked, kind = self.looked, self.looked.asked, self.looked.kind
         if asked.syscall == "listen" and kind is not None and kind.domain == AF_UNIX:
             return False  # it takes no such lock, and must be noted before clients connect
-        if may_be_served() or kind is None or self.looked.place >= 0:
+        if may_be_served() or kind is None or (looked.place >= 0 and not looked.is_local):
             return True
-        return asked.syscall == "connect" and kind.type != SOCK_DGRAM
+        if asked.syscall != "connect" or kind.type == SOCK_DGRAM:
+            return False
+        if waited_lately or self.turn > 1:
+            return True
+        if kind.domain == AF_UNIX:
+            return False  # the kernel connects at once if the server has room
+        if self.waits and not _is_loopback(looked.aim):
+            return True
+        return kind.transport is not Protocol.TCP
 
     def is_used_no_more(self) -> None:
         self.is_in_use = False
@@ -106,7 +117,7 @@ class _Held(NoHoldings):
         """Close the duplicate, at once or when no call uses it any more."""
         self.stop_watching()
         self.is_over = True
-        if not self.is_in_use:
+        if not self.is_in_use and self.looked.held >= 0:
             looked, self.looked = self.looked, self.looked._replace(held=-1, place=-1, way=())
             looked.let_go(self._bounded.close)
 
@@ -126,6 +137,7 @@ class SocketCalls:
         self._sockets = Sockets(self._rules, self._servers)
         self._bounded = Bounded()
         self._looks = 0  # looks that are due later
+        self._workers_until_s = 0.0
         self._other_rights = _OtherRights()
         self._names = HostNames(session, performer)
         performer.offer(
@@ -193,10 +205,9 @@ class SocketCalls:
             self._resume(request, self._attempted(request, outcome))
 
         rights = None if held.looked.takes_no_rights else self._other_rights.of(request.tid)
-        if rights is None and not held.may_wait():
-            outcome = self._bounded.call(lambda: _result_of(work))
-            held.is_used_no_more()
-            return self._attempted(request, outcome)
+        waited_lately = time.monotonic() < self._workers_until_s
+        if rights is None and not held.may_wait(waited_lately=waited_lately):
+            return self._bounded.call(lambda: self._attempt_now(request, work))
         if rights is not None:
             work = _with_rights(rights, held.looked, work)
         self._pool.run(
@@ -206,6 +217,16 @@ class SocketCalls:
             keeps_thread=rights is None,
         )
         return PAUSED
+
+    def _attempt_now(self, request: Request, work: Callable[[], object]) -> object:
+        held: _Held = request.holdings
+        began_s = time.monotonic()
+        outcome = _result_of(work)
+        ended_s = time.monotonic()
+        if ended_s - began_s > _LONG_S and held.looked.asked.syscall == "connect":
+            self._workers_until_s = ended_s + _REST_AFTER_IT * (ended_s - began_s)
+        held.is_used_no_more()
+        return self._attempted(request, outcome)
 
     def _resume(self, request: Request, reply: object) -> None:
         if reply is not PAUSED and not request.is_over:
@@ -353,6 +374,10 @@ def _result_of(work: Callable[[], object]) -> Outcome:
         return Done(work())
     except (KernelError, OSError) as refusal:
         return Raised(refusal)
+
+
+def _is_loopback(aim: SocketAim) -> bool:
+    return isinstance(aim, Endpoint) and aim.address in LOOPBACK_ADDRESS.values()
 
 
 def _has_to_wait(looked: SocketFacts, error: int) -> bool:

@@ -56,6 +56,7 @@ from sigwrap.text import masked
 
 _COUNTED_FOR_S = 1.0
 _TOLD_KEPT = 256
+_MOST_EVENTS = 256
 _EVENTS = {
     Action.ALLOW: "connection_allowed",
     Action.AUDIT: "connection_audited",
@@ -105,6 +106,7 @@ class NetworkMediator:
         self._rules = rules
         self._policy = policy
         self._told: dict[tuple[str, str], None] = {}
+        self._events: dict[tuple[Process, str, str, Endpoint], RecordRepeated] = {}
 
     def mediate(self) -> Steps:
         facts: NetworkFacts = yield Look()
@@ -141,7 +143,7 @@ class NetworkMediator:
         if not is_allowed:
             event = _event(facts, endpoint, decision._replace(action=Action.DENY))
             yield from self._deny(event, what, decision.rule, why, _refusal(endpoint))
-        elif not (yield _event(facts, endpoint, decision)):
+        elif not (yield self._granted(facts, endpoint, decision)):
             yield Fail(errno.EPERM)
         else:
             reached: Reached = yield Reach()
@@ -150,6 +152,18 @@ class NetworkMediator:
                 yield _answer(reached)
             else:
                 yield Fail(errno.EPERM)
+
+    def _granted(
+        self, facts: NetworkFacts, endpoint: Endpoint, decision: Decision
+    ) -> RecordRepeated:
+        """Return the event, which is the same for each repeat."""
+        key = facts.process, facts.process.comm, facts.syscall, endpoint
+        event = self._events.get(key)
+        if event is None:
+            if len(self._events) >= _MOST_EVENTS:
+                self._events.clear()
+            event = self._events[key] = _event(facts, endpoint, decision)
+        return event
 
     def _deny(
         self, event: Record | RecordRepeated, what: str, rule: str, why: str, error: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -16,9 +15,9 @@ from itertools import islice
 from sigwrap import calls
 from sigwrap.bare import TYPE_CHECKING, NamedTuple
 from sigwrap.errors import KernelError
-from sigwrap.kernel.descriptors import duplicate_socket, let_go
-from sigwrap.kernel.file_state import Born, born_at, born_sockets, kind_of
-from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, path_of
+from sigwrap.kernel.descriptors import let_go, take_by_pidfd, take_descriptor
+from sigwrap.kernel.file_state import Born, born_sockets
+from sigwrap.kernel.paths import Caller, Passed, WouldBlock, lies_at, link_target, path_of
 from sigwrap.kernel.seccomp import Notification
 from sigwrap.network import call
 from sigwrap.network.call import SocketCall, SocketKind, concrete, endpoint, read_call, unix_path
@@ -55,6 +54,7 @@ _LOOKS_EVERY_S = 1.0
 _MOST_NAMES_AT_FIRST, _MOST_NAMES = 200_000, 2000
 _MOST_LATER = 10_000  # sockets that were made after the start
 _NONE: dict[str, str] = {}
+_REACHES_NO_PROCESS = Reach(Unrecorded.REACHES_NO_PROCESS)
 
 
 class SocketFacts(NamedTuple):
@@ -63,6 +63,7 @@ class SocketFacts(NamedTuple):
     kind: SocketKind | None = None  # of the socket; None if there is no socket, or not yet
     held: int = -1  # sigwrap's duplicate of the socket, which the caller cannot swap
     place: int = -1  # an O_PATH descriptor of the socket file that it would connect to
+    is_local: bool = False  # the file is on a local file system, which answers at once
     way: tuple[Passed, ...] = ()  # the folders that lead to the file
 
     @property
@@ -128,7 +129,7 @@ class Sockets:
             # Programs repeat the call without it.
             return SocketFacts(found, would_fail(errno.ENOBUFS))
         try:
-            held = _take(notification.tid, found.fd)
+            held, kind = _take(notification.tid, process, found.fd)
         except (KernelError, OSError) as refusal:
             if found.syscall == "listen" and not self._rules.must_mediate_servers:
                 return SocketFacts(found, Continue(Unrecorded.REACHES_NO_PROCESS))
@@ -136,7 +137,7 @@ class Sockets:
                 return SocketFacts(found, _hidden(found.syscall))
             return SocketFacts(found, would_fail(refusal.errno or errno.EPERM))
         try:
-            looked = _of_held(found, held)
+            looked = _of_held(found, held, kind)
             if looked.is_about_a_file:
                 try:
                     caller = Caller(notification.tid, process.pid, may_wait=may_wait)
@@ -160,15 +161,17 @@ class Sockets:
             return looked._replace(aim=would_fail(refusal.errno or errno.ENOENT))
         looked = looked._replace(place=place, way=tuple(way))
         try:
-            return looked._replace(aim=self._aim_at_file(looked, caller))
+            state, born = caller.known_state_and_birth(place)
+            looked = looked._replace(is_local=caller.is_local(state))
+            return looked._replace(aim=self._aim_at_file(looked, born))
         except BaseException:
             looked._replace(held=-1).let_go()
             raise
 
-    def _aim_at_file(self, looked: SocketFacts, caller: Caller) -> Endpoint:
-        state, path = caller.known_state(looked.place), path_of(looked.place)
-        inode, names = state.inode, self._kept.names_of(born_at(looked.place))
-        if not (caller.is_local(state) or lies_at(path, inode) or self._servers.has_file(inode)):
+    def _aim_at_file(self, looked: SocketFacts, born: Born) -> Endpoint:
+        path, inode = path_of(looked.place), born[0]
+        names = self._kept.names_of(born)
+        if not (looked.is_local or lies_at(path, inode) or self._servers.has_file(inode)):
             names |= {""}  # only its caller has it mounted there, and chose the name
         assert isinstance(looked.aim, Endpoint), "about a file"
         aim = looked.aim._replace(socket=path, names=names)
@@ -214,40 +217,47 @@ def _of_new_socket(family: int, kind: int, protocol: int, *, may_wait: bool) -> 
     return OutOfRules(f"a socket of family {family}, type {kind & calls.SOCK_TYPE_MASK}")
 
 
-def _take(tid: int, fd: int) -> int:
+def _take(tid: int, process: Process, fd: int) -> tuple[int, SocketKind]:
+    """Duplicate a socket; any other file could block when it is closed. Raises OSError."""
     try:
-        kind, *_device = kind_of(b"/proc/%d/fd/%d" % (tid, fd))
+        is_socket = link_target(f"/proc/{tid}/fd/{fd}").startswith("socket:[")  # a path has a slash
     except OSError as missing:
         error = errno.EPERM if missing.errno == errno.EACCES else errno.EBADF
         raise OSError(error, os.strerror(error)) from missing
-    if kind != stat.S_IFSOCK:
+    if not is_socket:
         raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
-    return duplicate_socket(tid, fd)
-
-
-def _of_held(found: SocketCall, held: int) -> SocketFacts:
+    # A thread may have descriptors of its own.
+    is_first_thread = tid == process.pid and process.pidfd >= 0
+    held = take_by_pidfd(process.pidfd, fd) if is_first_thread else take_descriptor(tid, fd)
     try:
-        kind = call.kind_of(held)
-    except OSError as refusal:  # another thread has replaced it
-        return SocketFacts(found, would_fail(refusal.errno or errno.ENOTSOCK), held=held)
+        return held, call.kind_of(held)
+    except BaseException:  # another thread has replaced it
+        let_go(held)
+        raise
+
+
+def _of_held(found: SocketCall, held: int, kind: SocketKind) -> SocketFacts:
     if found.address is not None:
         found = found._replace(address=concrete(found.address, kind))
-    looked = SocketFacts(found, Reach(Unrecorded.REACHES_NO_PROCESS), kind, held)
+    return SocketFacts(found, _aim_of(found, held, kind), kind, held)
+
+
+def _aim_of(found: SocketCall, held: int, kind: SocketKind) -> SocketAim:
     is_listening = found.syscall == "listen"
     address = call.own_address(held) if is_listening else found.address
     if found.is_cut and kind.type != calls.SOCK_STREAM:
-        return looked._replace(aim=would_fail(errno.EMSGSIZE))
-    if any((each.level, each.kind) in _ROUTES for each in found.control):
-        return looked._replace(aim=OutOfRules("a message with source routing"))
+        return would_fail(errno.EMSGSIZE)
+    if found.control and any((each.level, each.kind) in _ROUTES for each in found.control):
+        return OutOfRules("a message with source routing")
     if address is None or kind.domain in _TO_THE_KERNEL:
-        return looked
+        return _REACHES_NO_PROCESS
     if kind.domain not in (calls.AF_INET, calls.AF_INET6, calls.AF_UNIX):
-        return looked._replace(aim=OutOfRules(f"a socket of family {kind.domain}"))
+        return OutOfRules(f"a socket of family {kind.domain}")
     direction = Direction.BIND if is_listening else Direction.CONNECT
     aim = endpoint(address, kind, direction, sends=found.syscall.startswith("send"))
     if aim is None or (aim.protocol is Protocol.UNIX and not aim.socket):
-        return looked  # no process can connect to a socket without a name
-    return looked._replace(aim=aim)
+        return _REACHES_NO_PROCESS  # no process can connect to a socket without a name
+    return aim
 
 
 # Sockets that the policy keeps

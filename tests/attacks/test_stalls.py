@@ -378,6 +378,14 @@ def test_a_socket_whose_nonblocking_flag_another_process_clears(
     assert (done.returncode, done.stdout) == (0, b"bystander 100\n"), done.stderr
 
 
+def test_connections_that_wait_for_room_in_a_servers_queue(
+    as_user: Sigwrap, programs: Path
+) -> None:
+    as_user.policy = policy(as_user.folder, NO_ID, ONE_HOST)
+    done = as_user.run("--", *PYTHON, str(programs / "waits_for_room.py"), "100")
+    assert (done.returncode, done.stdout) == (0, b"bystander 100\n"), done.stderr
+
+
 @pytest.mark.fault(
     "served file systems",
     "a process holds the lock of a socket or of standard error",

@@ -23,8 +23,9 @@ TERMINAL = "it is made only while sigwrap asks on its own terminal"
 LOCK = "it takes a lock that the front process bounds: after 15 to 20 seconds it kills the tree"
 
 CALLS: dict[str, dict[str, tuple[str, ...]]] = {
-    # A worker for a socket file, and for all of these once a process in the session has mounted
-    # something. Until then, a signal ends connect after 5 ms, and sendmsg has MSG_DONTWAIT.
+    # A worker for a file that is not local, and for all of these once a process in the session has
+    # mounted something. Until then, a signal ends connect after 5 ms, and workers make the next
+    # ones for a while; sendmsg has MSG_DONTWAIT.
     "network/call.py": {
         WORKER: ("connect", "sendmsg", "listen", "read", "write", "getsockname"),
         FIELDS: ("getsockopt", "fcntl F_GETFL"),
@@ -106,6 +107,7 @@ NAMED = {
     "_getsockname": "getsockname",
     "_getsockopt": "getsockopt",
     "_listen": "listen",
+    "_pidfd_getfd": "pidfd_getfd",
     "_ptrace": "ptrace",
     "_sendmsg": "sendmsg",
     "os.fstat": "fstat",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sigwrap.kernel import procfs
-from sigwrap.kernel.descriptors import duplicate_socket
+from sigwrap.kernel.descriptors import take_descriptor
 from sigwrap.kernel.process import children
 from tests.joined.addresses import JOIN
 from tests.support.harness import PYTHON, Sigwrap
@@ -77,5 +77,5 @@ def test_the_supervisor_believes_nothing_of_it_unseen(sigwrap: Sigwrap) -> None:
 def _end_of_the_line(pid: int) -> int:
     for each in Path(f"/proc/{pid}/fd").iterdir():
         if os.readlink(each).startswith("socket:"):
-            return duplicate_socket(pid, int(each.name))
+            return take_descriptor(pid, int(each.name))
     raise AssertionError("it holds no socket")

@@ -19,6 +19,7 @@ from sigwrap.policy.judge.rules import NetworkRule, Policy, decision_of, default
 UNIX = "unix:"
 OUT_OF_RULES = "builtin:network"  # decides what no rule can name
 _LAST_PORT = 65535
+_MOST_DECIDED = 1000
 LOOPBACK_ADDRESS = {4: b"\x7f\0\0\1", 16: bytes(15) + b"\1"}
 _MAPPED = bytes(10) + b"\xff\xff"  # an IPv4 address, as an IPv6 one
 
@@ -336,6 +337,7 @@ class NetworkRules:
         self, rules: Sequence[NetworkRule], default: Decision, *, asks: bool = True
     ) -> None:
         self._default = default
+        self._decided: dict[Endpoint, Decision] = {}
         self._rules = [
             CompiledNetworkRule(
                 rule, tuple(map(Destination, rule.destinations)), decision_of(rule, asks=asks)
@@ -405,7 +407,13 @@ class NetworkRules:
 
     def decide(self, endpoint: Endpoint) -> Decision:
         """Decide; for a socket with several names, return the strictest decision."""
-        return strictest(map(self._decide, _by_each_name(endpoint)))
+        decision = self._decided.get(endpoint)
+        if decision is None:
+            if len(self._decided) >= _MOST_DECIDED:
+                self._decided.clear()
+            decision = strictest(map(self._decide, _by_each_name(endpoint)))
+            self._decided[endpoint] = decision
+        return decision
 
     def rules_about(self, endpoint: Endpoint) -> list[CompiledNetworkRule]:
         return self._rules_about[endpoint.direction.value, endpoint.protocol.value]
