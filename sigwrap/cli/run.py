@@ -23,6 +23,7 @@ from sigwrap.kernel import limits, procfs, signals
 from sigwrap.kernel.descriptors import close_all_but, require_enough, reserve_standard_streams
 from sigwrap.session.settings import Report, RunSettings, is_unattended
 from sigwrap.start import onefile
+from sigwrap.start.child import fork_child
 from sigwrap.start.command import Inherited
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ def _supervise(
     front_pid: int,
     waited_for_pid: int,
 ) -> int:
+    # Early, when it shares little memory. A fork server waits for the policy and its modules.
+    child = None if settings.join_name else fork_child(settings.command, inherited)
     # Only the supervisor needs it: the front process has forked by now.
     from sigwrap.session.run import run_session
 
@@ -93,6 +96,7 @@ def _supervise(
         front_pid=front_pid,
         waited_for_pid=waited_for_pid,
         tell=note_in_time,
+        child=child,
     )
     if _wants_report(settings, inherited):
         verbose = settings.verbose or is_unattended(inherited.environment)

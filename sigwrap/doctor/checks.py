@@ -34,6 +34,7 @@ from sigwrap.session.run import new_session_id
 from sigwrap.session.sandbox import Sandbox, plan_sandbox
 from sigwrap.session.settings import DEFAULT_POLICY, RunSettings
 from sigwrap.start import own_code
+from sigwrap.start.child import fork_child
 from sigwrap.start.command import Inherited
 from sigwrap.start.policy_files import host_variables, load_with_sources
 
@@ -59,12 +60,12 @@ def try_start(*, inside: bool) -> list[Finding]:
     inherited = Inherited.capture()
     policy, _ = load_with_sources(DEFAULT_POLICY, variables=host_variables(_SETTINGS.root))
     sandbox = plan_sandbox(Engine(policy), goes_without=policy.tolerates_old_kernels)
-    child = (_NO_PROGRAM, _SETTINGS.command, new_session_id(), inherited)
+    orders = (_NO_PROGRAM, new_session_id(), inherited.environment)
     try:
-        launched = launch(*child, sandbox)
+        launched = launch(fork_child(_SETTINGS.command, inherited), *orders, sandbox)
         found = list(_listener_findings(launched))
     except NoInterception as refusal:
-        launched = launch(*child, None)
+        launched = launch(fork_child(_SETTINGS.command, inherited), *orders, None)
         found = _no_listener_findings(refusal, inherited)
     try:
         found.append(unchecked(items.TRACING, INSIDE) if inside else _tracing(launched.pid))

@@ -283,10 +283,10 @@ class NamedFiles:
     def __init__(self, named: Named, search_path: str) -> None:
         """Look through the folders of `search_path` and the system's, once."""
         self._originals: dict[Inode, _Original] = {}
-        for folder in dict.fromkeys((*search_path.split(":"), *COMMAND_FOLDERS)):
-            real = os.path.realpath(folder)
+        folders = (each for each in (*search_path.split(":"), *COMMAND_FOLDERS) if each[:1] == "/")
+        for real in dict.fromkeys(map(os.path.realpath, folders)):  # /bin is a link to /usr/bin
             try:
-                names = os.listdir(real) if folder.startswith("/") else []
+                names = os.listdir(real)
             except OSError:
                 continue
             for name in {*named.among(names), *MULTICALL.intersection(names)}:

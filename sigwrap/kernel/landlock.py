@@ -16,12 +16,15 @@ import stat
 import struct
 from collections.abc import Collection, Iterable
 
+from sigwrap.bare import TYPE_CHECKING
 from sigwrap.errors import KernelError
 from sigwrap.kernel.libc import set_no_new_privileges, syscall
 from sigwrap.kernel.paths import open_without_links
 from sigwrap.machine import NUMBERS
-from sigwrap.policy.judge.files import SandboxRule
 from sigwrap.policy.judge.request import Operation
+
+if TYPE_CHECKING:
+    from sigwrap.policy.judge.files import SandboxRule
 
 _SYS_CREATE_RULESET = NUMBERS["landlock_create_ruleset"]
 _SYS_ADD_RULE = NUMBERS["landlock_add_rule"]
@@ -78,17 +81,23 @@ def abi() -> int:
         return 0
 
 
-def enter_domain(
+def enter_domain(ruleset: int) -> None:
+    """Put the calling thread and all its future children into the domain of a ruleset."""
+    set_no_new_privileges()
+    syscall("landlock_restrict_self", _SYS_RESTRICT_SELF, ruleset, 0)
+
+
+def make_ruleset(
     restricted: Collection[Operation],
     rules: Iterable[SandboxRule],
     *,
     keeps_signals: bool,
     connects: bool,
-) -> None:
-    """Put the calling thread and all its future children into a domain.
+) -> int:
+    """Return the descriptor of a new ruleset.
 
-    Only the `restricted` operations of the rules work. Unless it `connects`, no call makes a TCP
-    connection, if the kernel has scopes.
+    In its domain, only the `restricted` operations of the rules work. Unless it `connects`, no call
+    makes a TCP connection, if the kernel has scopes.
     """
     handled = _rights(restricted)
     if handled:
@@ -113,10 +122,10 @@ def enter_domain(
             _allow(ruleset, rule.path, _rights(rule.operations))
         for fd in _STANDARD_STREAMS:
             _allow_what_was_given(ruleset, fd, handled)
-        set_no_new_privileges()
-        syscall("landlock_restrict_self", _SYS_RESTRICT_SELF, ruleset, 0)
-    finally:
+    except BaseException:
         os.close(ruleset)
+        raise
+    return ruleset
 
 
 def _allow_what_was_given(ruleset: int, fd: int, handled: int) -> None:

@@ -271,18 +271,12 @@ def demand_known_calls() -> None:
     )
 
 
-def install_listener(
-    unlogged_signals: frozenset[int] = frozenset(),
-    *,
-    under: frozenset[Under] = frozenset(),
-    questions: bool = False,
-) -> tuple[int, bool]:
-    """Put the calling thread and all its future children under the filter.
+def install_listener(code: bytes) -> tuple[int, bool]:
+    """Put the calling thread and all its future children under the encoded filter.
 
     Return the listener's fd, and whether a received call waits through signals.
     """
     set_no_new_privileges()
-    code = encode(mediation_filter(unlogged_signals, under=under, questions=questions))
     for flags in (_NEW_LISTENER | _WAIT_KILLABLE_RECV, _NEW_LISTENER):
         try:
             return _installed(code, flags), bool(flags & _WAIT_KILLABLE_RECV)
@@ -446,7 +440,7 @@ def has_listener() -> bool:
     if pid == 0:
         answer = 0
         try:
-            install_listener()
+            install_listener(encode(mediation_filter()))
         except KernelError as refusal:
             answer = _YES if refusal.errno == errno.EBUSY else 0
         finally:

@@ -12,7 +12,7 @@ run_end     pure: every reason to end a run, and what follows
 ending      does that; handles wait(2): stops, and the ends of processes
 settings    the options of a run
 sandbox     what the kernel enforces, and what it leaves open here
-launch      from fork to the command's first exec; what this machine lacks; agents
+launch      gives the command's process its orders; what this machine lacks; agents
 loop        descriptors and deadlines of one thread, and workers for what may block
 front_link  the supervisor's end of the channel to the front process; Ctrl+Z and fg
 diagnosis   the session's state, and a copy of its log

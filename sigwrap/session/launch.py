@@ -1,9 +1,5 @@
-"""Start the command's process, up to its first exec; what this machine lacks for a run; agents.
-
-The child enters the filter and hands the listener over. It then makes one mediated call to check
-that the supervisor answers, and waits for permission to exec. The exec is mediated like any other,
-so the supervisor judges it before anything runs. A successful exec closes the channel; otherwise
-the channel carries the errno.
+"""Launch the command: give its process the orders (start/child.py) and take its listener; what
+this machine lacks for a run; agents.
 """
 
 from __future__ import annotations
@@ -14,25 +10,24 @@ import os
 import select
 from collections.abc import Callable
 
-from sigwrap.bare import NamedTuple, NoReturn, signal, socket
+from sigwrap.bare import NamedTuple, signal, socket
 from sigwrap.calls import Under
 from sigwrap.errors import (
     DOCTOR,
-    NOT_EXECUTABLE,
     NOT_FOUND,
     KernelError,
     NoInterception,
     SessionError,
 )
 from sigwrap.events import LEFT_TO_ANOTHER
-from sigwrap.kernel import landlock, libc, paths, procfs, seccomp
-from sigwrap.kernel import process as linux_process
+from sigwrap.kernel import landlock, paths, procfs, seccomp
 from sigwrap.kernel.descriptors import take_descriptor
 from sigwrap.kernel.seccomp import Listener
 from sigwrap.machine import Capability
 from sigwrap.session.sandbox import FileSandbox, Sandbox
 from sigwrap.session.settings import Nested, RunSettings
-from sigwrap.start.command import CommandError, Inherited, exec_command, find_program
+from sigwrap.start.child import ANSWERED, GO, PROBE_ANSWER, Child, Orders, Ready
+from sigwrap.start.command import CommandError, Inherited, find_program
 from sigwrap.text import masked, printable, shell_words, shortened
 
 Tell = Callable[[str], None]
@@ -42,9 +37,6 @@ _OF_THE_MACHINE = ("rule builtin:unreadable", "rule builtin:traced")
 _DAEMON_CHARACTERS = 60
 _HANDSHAKE_TIMEOUT_S = 10.0
 _LONGEST_MESSAGE = 4096
-_PROBE_ANSWER = 0x5A
-_ANSWERED = b"A"
-_GO = b"G"
 _NO_FILE_SANDBOX = FileSandbox(frozenset(), (), by_policy=False)
 
 
@@ -58,7 +50,7 @@ class Launch(NamedTuple):
 
     def go(self) -> None:
         try:
-            self.channel.send(_GO)
+            self.channel.send(GO)
         except OSError:
             pass  # it was killed: the supervisor sees its end elsewhere
 
@@ -77,68 +69,72 @@ class Launch(NamedTuple):
         self.channel.close()
 
 
-class _Ready(NamedTuple):
-    """The first message of the child: its listener, or why there is none."""
-
-    number: int  # of the descriptor, or the errno
-    waits_through_signals: bool = False
-    refusal: str = ""
-    hint: str = ""
-
-
 def launch(
+    child: Child,
     program: bytes,
-    arguments: tuple[str, ...],
     session_id: str,
-    inherited: Inherited,
+    environment: dict[bytes, bytes],
     sandbox: Sandbox | None,
-    become: Callable[[], NoReturn] | None = None,
 ) -> Launch:
-    """Start the child. Without `sandbox`, it has no filter; with it, raise NoInterception if there
-    can be none. `become` runs in the child instead of the command."""
-    ours, theirs = socket.socketpair()
-    supervisor = os.getpid()
-    pid = linux_process.fork()
-    if pid == 0:
-        try:
-            ours.close()
-            libc.set_parent_death_signal(signal.SIGKILL)
-            is_ours = os.getppid() == supervisor and (sandbox is None or _enter(sandbox, theirs))
-            if is_ours and theirs.recv(1) == _GO:
-                if become is not None:
-                    theirs.close()
-                    become()
-                added = {b"SIGWRAP_SESSION": session_id.encode()}
-                error = exec_command(program, arguments, inherited, added)
-                theirs.sendall(marshal.dumps(error))
-        finally:
-            os._exit(NOT_EXECUTABLE)
-    theirs.close()
-    ours.settimeout(_HANDSHAKE_TIMEOUT_S)
-    unfiltered = Launch(pid, ours)
+    """Have the child get ready. Without `sandbox`, it has no filter; with it, raise NoInterception
+    if there can be none."""
+    child.channel.settimeout(_HANDSHAKE_TIMEOUT_S)
+    orders = Orders(program, environment, session_id)
     if sandbox is None:
-        return unfiltered
+        child.order(orders)
+        return Launch(child.pid, child.channel)
     try:
-        return _shake_hands(pid, ours)
+        _order_into(sandbox, child, orders)
+        return _shake_hands(child.pid, child.channel)
     except KernelError as refusal:
-        unfiltered.kill()
+        Launch(child.pid, child.channel).kill()
         hint = refusal.hint or seccomp.NEEDS
         raise NoInterception(refusal.message, refusal.errno, hint) from refusal
 
 
+def _order_into(sandbox: Sandbox, child: Child, orders: Orders) -> None:
+    seccomp.demand_known_calls()
+    paths.demand_openat2()
+    orders = orders._replace(
+        filter=seccomp.encode(
+            seccomp.mediation_filter(
+                sandbox.unlogged_signals, under=sandbox.filtered, questions=sandbox.domain
+            )
+        ),
+        hands_over_listener=Under.DATAGRAM_RULES not in sandbox.filtered,
+    )
+    restricted, allowed, *_ = sandbox.files or _NO_FILE_SANDBOX
+    if not (sandbox.domain or restricted):
+        child.order(orders)
+        return
+    ruleset = landlock.make_ruleset(
+        restricted,
+        allowed,
+        keeps_signals=sandbox.domain,
+        connects=Under.NETWORK_RULES not in sandbox.filtered,
+    )
+    try:
+        child.order(orders, ruleset)
+    finally:
+        os.close(ruleset)
+
+
 def _shake_hands(pid: int, channel: socket.socket) -> Launch:
     try:
-        message, fds, _flags, _address = socket.recv_fds(channel, _LONGEST_MESSAGE, 1)
+        try:
+            message, fds, _flags, _address = socket.recv_fds(channel, _LONGEST_MESSAGE, 1)
+        except ConnectionResetError:  # it was killed before it read the orders
+            message = b""
         if not message:
             raise NoInterception("the command's process ended before it was ready", 0)
-        ready = _Ready(*marshal.loads(message))
+        ready = Ready(*marshal.loads(message))
         if ready.refusal:
             raise NoInterception(ready.refusal, ready.number, ready.hint)
         fd = fds[0] if fds else _taken(pid, ready.number)
         os.set_inheritable(fd, False)
         listener = Listener(fd)
         _answer_probe(listener, pid, ready.waits_through_signals)
-        if channel.recv(1) != _ANSWERED:
+        if channel.recv(1) != ANSWERED:
             raise NoInterception(
                 "the seccomp listener was installed, but its answers don't arrive", 0
             )
@@ -165,43 +161,7 @@ def _answer_probe(listener: Listener, child: int, waits_through_signals: bool) -
         raise NoInterception("the seccomp listener lost its first request", 0)
     if waits_through_signals:
         os.kill(child, signal.SIGUSR1)  # the kernel promised that it does not interrupt the request
-    listener.succeed(probe.id, _PROBE_ANSWER)
-
-
-def _enter(sandbox: Sandbox, channel: socket.socket) -> bool:
-    """Enter the filter and the Landlock domain. Return whether the supervisor answers."""
-    try:
-        seccomp.demand_known_calls()
-        paths.demand_openat2()
-        restricted, allowed, *_ = sandbox.files or _NO_FILE_SANDBOX
-        if sandbox.domain or restricted:
-            landlock.enter_domain(
-                restricted,
-                allowed,
-                keeps_signals=sandbox.domain,
-                connects=Under.NETWORK_RULES not in sandbox.filtered,
-            )
-        listener_fd, killable = seccomp.install_listener(
-            sandbox.unlogged_signals,
-            under=sandbox.filtered,
-            questions=sandbox.domain,
-        )
-    except KernelError as refusal:
-        failed = _Ready(refusal.errno, refusal=refusal.message, hint=refusal.hint)
-        channel.sendall(marshal.dumps(tuple(failed)))
-        return False
-    ready = marshal.dumps(tuple(_Ready(listener_fd, killable)))
-    if Under.DATAGRAM_RULES in sandbox.filtered:  # the filter holds up sendmsg
-        channel.sendall(ready)
-    else:
-        socket.send_fds(channel, [ready], [listener_fd])
-    signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
-    is_answered = int(libc.libc.kill(os.getpid(), signal.SIGCONT)) == _PROBE_ANSWER
-    os.close(listener_fd)
-    if is_answered:
-        channel.sendall(_ANSWERED)
-    return is_answered
+    listener.succeed(probe.id, PROBE_ANSWER)
 
 
 def agreed_to_run_without(

@@ -45,6 +45,7 @@ from sigwrap.session.sandbox import plan_sandbox
 from sigwrap.session.session import Facts, Plan, Session
 from sigwrap.session.settings import AGENTS, DEFAULT_JOIN_IDLE_S, RunSettings
 from sigwrap.start import onefile, own_code, own_files
+from sigwrap.start.child import Child, fork_child
 from sigwrap.start.command import HostEnvironment, Inherited, find_program
 from sigwrap.start.policy_files import host_variables, load_profile, load_with_sources
 from sigwrap.text import first_of, masked, masked_text
@@ -74,7 +75,9 @@ def run_session(
     front_pid: int,
     waited_for_pid: int,
     tell: Tell,
+    child: Child | None,
 ) -> Ended:
+    """Run the command in `child`, or in a process that is forked when its policy is known."""
     _become_supervisor()
     program, inherited, agent = _command(settings, inherited)
     daemons = [] if agent is None else agent.daemons_outside(tell)
@@ -96,15 +99,17 @@ def run_session(
         session_id = new_session_id()
         handed_on = inherited._replace(environment=environment.given)
         become = None if joins is None else lambda: joins.serve(session_id, handed_on)
-        child = (program, settings.command, session_id, handed_on)
         missing, outer = [*plan.without], ""
         shown_by = _forget(environment, 0 if waited_for_pid == front_pid else waited_for_pid)
+        orders = (program, session_id, environment.given)
         try:
-            launched = launch(*child, sandbox, become)
+            child = child or fork_child(settings.command, handed_on, become)
+            launched = launch(child, *orders, sandbox)
         except NoInterception as refusal:
             outer = outer_session(refusal, inherited)
             missing.insert(0, agreed_to_run_without(refusal, settings, outer, tell))
-            launched = launch(*child, None, become)
+            child = fork_child(settings.command, handed_on, become)
+            launched = launch(child, *orders, None)
         facts = Facts(settings, plan, launched, sandbox, environment, front_pid, waited_for_pid)
         usage = None
         try:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sigwrap.kernel.seccomp import Listener, install_listener
+from sigwrap.kernel.seccomp import Listener, encode, install_listener, mediation_filter
 from tests.bench.measuring import Cost, Subject, interleaved, processor_time_s
 from tests.bench.results import Result, compared
 from tests.bench.setting import Setting
@@ -38,7 +38,7 @@ def _answered(count: int) -> Cost:
     with ours, theirs:
 
         def hand_over() -> None:
-            fd, _ = install_listener()
+            fd, _ = install_listener(encode(mediation_filter()))
             socket.send_fds(theirs, [b"L"], [fd])
             os.close(fd)
 

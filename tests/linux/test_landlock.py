@@ -13,7 +13,8 @@ from sigwrap.kernel import landlock
 SCRIPT = """
 import socket, sys
 from sigwrap.kernel import landlock
-landlock.enter_domain((), (), keeps_signals=True, connects=sys.argv[2] == "connects")
+connects = sys.argv[2] == "connects"
+landlock.enter_domain(landlock.make_ruleset((), (), keeps_signals=True, connects=connects))
 print(socket.socket().connect_ex(("127.0.0.1", int(sys.argv[1]))))
 """
 

@@ -210,6 +210,12 @@ def test_a_name_can_be_anything(subject: Sigwrap) -> None:
     assert b"\x1b[31m" not in text and b"two\\nlines" in text and b"ghp_" not in text
 
 
+def test_an_environment_larger_than_a_socket_holds_reaches_the_command(sigwrap: Sigwrap) -> None:
+    large = {f"LARGE_{number}": "x" * 100_000 for number in range(10)}
+    done = sigwrap.run("--", "sh", "-c", "echo ${#LARGE_9}", env=large)
+    assert (done.returncode, done.stdout) == (0, b"100000\n")
+
+
 # Said before
 
 

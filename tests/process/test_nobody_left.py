@@ -173,3 +173,8 @@ def test_the_binary_leaves_no_folder_behind(
     end()
     _nobody_is_left(sigwrap, watch, at_once=victim == "supervisor")
     assert [path.name for path in sigwrap.folder.glob("_MEI*")] == []
+
+
+def test_a_start_that_fails_leaves_no_child_that_waits_for_orders(as_user: Sigwrap) -> None:
+    assert as_user.run("-p", "missing", "--", "true").returncode == REFUSED
+    assert as_user.alive() == []
