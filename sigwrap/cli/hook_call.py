@@ -68,9 +68,8 @@ def read_hook_line(words: list[str]) -> HookLine | None:
 
 
 def hook_in_line(line: str) -> HookLine | None:
-    """Read the line that `hook install` writes into an agent's settings; None for any other."""
-    if " hook " not in line or not line.endswith(f" || exit {BLOCKED}"):
-        return None
+    """Read the line that `hook install` writes into an agent's settings, which ends with
+    `|| exit 2`; None for any other."""
     import shlex
 
     try:

@@ -11,10 +11,10 @@ from sigwrap.join.joining import NotStarted, join
 from sigwrap.kernel.process import die_of
 from sigwrap.kernel.seccomp import has_listener
 from sigwrap.log.folder import default_store
+from sigwrap.policy import SHIPPED
 from sigwrap.session.settings import Nested, RunSettings, as_json
 from sigwrap.start import onefile
 from sigwrap.start.command import Inherited, become, find_program
-from sigwrap.start.policy_files import SHIPPED, read_source
 
 
 def run_in_joined_session(settings: RunSettings, inherited: Inherited) -> int:
@@ -78,6 +78,8 @@ def _digest_of_files(*files: str) -> str:
 
 
 def _text(file: str) -> str:
+    from sigwrap.start.policy_files import read_source  # not for a shipped policy
+
     try:
         return read_source(file).text
     except SigwrapError:  # the start of the session reports it

@@ -17,8 +17,6 @@ from sigwrap.errors import (
     SigwrapError,
 )
 from sigwrap.events import counted
-from sigwrap.front.messages import Channel
-from sigwrap.front.process import FrontProcess
 from sigwrap.kernel import limits, procfs, signals
 from sigwrap.kernel.descriptors import close_all_but, require_enough, reserve_standard_streams
 from sigwrap.session.settings import Report, RunSettings, is_unattended
@@ -27,6 +25,7 @@ from sigwrap.start.child import fork_child
 from sigwrap.start.command import Inherited
 
 if TYPE_CHECKING:
+    from sigwrap.front.messages import Channel
     from sigwrap.session.run import Ended
 
 # Reasons that an earlier line has already given.
@@ -48,6 +47,8 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
         from sigwrap.cli.joining import run_in_joined_session
 
         return run_in_joined_session(settings, inherited)
+    from sigwrap.front.process import FrontProcess  # a command that joins has none
+
     limits.lift(inherited.limits)
     require_enough()
     signals.require_pidfds()

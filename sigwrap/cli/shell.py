@@ -11,7 +11,7 @@ import os
 
 from sigwrap.bare import json
 from sigwrap.cli.run_options import read_options
-from sigwrap.errors import SessionError, UsageError
+from sigwrap.errors import BLOCKED, SessionError, UsageError
 from sigwrap.kernel.seccomp import has_listener
 from sigwrap.session.settings import Nested, Report, RunSettings, from_json
 from sigwrap.start.command import CommandError, Inherited, become, find_program
@@ -27,10 +27,14 @@ def main(words: list[str]) -> int:
     if prefix != _OURS or len(words) != 1 or words[0].startswith("-"):
         return _run(words, {})
     # Claude Code gives its prefix one word: a line to run. Its hooks come this way as well.
-    from sigwrap.cli.hook_call import answer, hook_in_line
+    line = words[0]
+    if " hook " in line and line.endswith(f" || exit {BLOCKED}"):
+        from sigwrap.cli.hook_call import answer, hook_in_line
 
-    hook = hook_in_line(words[0])
-    return _run(["-c", words[0]], {}) if hook is None else answer(hook)
+        hook = hook_in_line(line)
+        if hook is not None:
+            return answer(hook)
+    return _run(["-c", line], {})
 
 
 def run_string(words: list[str]) -> int | None:

@@ -18,21 +18,19 @@ from sigwrap.kernel import libc, limits, procfs
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import release_inherited, reserve_standard_streams
 from sigwrap.kernel.libc import seconds_until
-from sigwrap.kernel.signals import SignalFd, SignalInfo, handles, ignored_signals
+from sigwrap.kernel.signals import (
+    SignalFd,
+    SignalInfo,
+    handles,
+    ignored_signals,
+    take_signals,
+)
 from sigwrap.session.run_end import LEFTOVERS_GRACE_S
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, exec_command, find_program
 from sigwrap.text import bounded, printable
 
 _SWEEP_S = 1.0
-
-
-def take_signals() -> SignalFd:
-    """Take all signals, also those that the caller ignores (nohup, a shell's background job): the
-    command may handle them. A blocked signal reaches the descriptor even if it is ignored. A fault
-    of our own still ends us."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, the kernel reaps our children
-    return SignalFd(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
 class ParentOfOne(ABC):

@@ -23,14 +23,20 @@ from sigwrap.front.parent import (
     shares_our_group,
     stays_stopped,
     still_ignores,
-    take_signals,
 )
 from sigwrap.front.terminal import TerminalBefore, callers_pid, held_caller, sender_of
 from sigwrap.kernel import libc, limits, memory, procfs, terminals
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import release_inherited
 from sigwrap.kernel.process import die_of
-from sigwrap.kernel.signals import SignalInfo, handles, ignored_signals, is_in, outlives
+from sigwrap.kernel.signals import (
+    SignalInfo,
+    handles,
+    ignored_signals,
+    is_in,
+    outlives,
+    take_signals,
+)
 from sigwrap.kernel.terminals import OwnLines, reads_a_line
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, exec_command

@@ -19,7 +19,6 @@ from sigwrap import errors
 from sigwrap.bare import Any, NamedTuple, json, signal, socket
 from sigwrap.errors import REFUSED, SessionError, SigwrapError
 from sigwrap.front.interrupts import JOB_STOPS
-from sigwrap.front.parent import take_signals
 from sigwrap.front.terminal import sender_of
 from sigwrap.join.fork_server import (
     KIND,
@@ -39,7 +38,7 @@ from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import close_all_but
 from sigwrap.kernel.descriptors import inherited as inherited_descriptors
 from sigwrap.kernel.peer import objection_to_listener, pid_and_uid
-from sigwrap.kernel.signals import SignalFd, SignalInfo
+from sigwrap.kernel.signals import SignalFd, SignalInfo, take_signals
 from sigwrap.start import onefile, own_code
 from sigwrap.start.command import Inherited, find_program, restore_signals
 

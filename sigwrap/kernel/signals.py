@@ -161,6 +161,14 @@ class SignalFd:
         os.close(self.fd)
 
 
+def take_signals() -> SignalFd:
+    """Take all signals, also those that the caller ignores (nohup, a shell's background job): the
+    command may handle them. A blocked signal reaches the descriptor even if it is ignored. A fault
+    of our own still ends us."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, the kernel reaps our children
+    return SignalFd(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+
+
 def signals_in(pid: int, *sets: bytes) -> frozenset[int]:
     """Return the signals in these sets of a process, as its status file names them."""
     status = procfs.contents(f"/proc/{pid}/status")

@@ -10,3 +10,5 @@ presets    how agents are run by their names alone
 shipped    the shipped policies, checked when sigwrap was built (not in the repository)
 tools      what `sigwrap policy` does with a policy, and the generated documents
 """
+
+SHIPPED = ("agent-default", "agent-strict", "agent-observe", "ci")

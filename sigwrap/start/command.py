@@ -6,14 +6,14 @@ import errno
 import os
 import stat
 
-from sigwrap.bare import NamedTuple, NoReturn, signal
+from sigwrap.bare import TYPE_CHECKING, NamedTuple, NoReturn, signal
 from sigwrap.errors import NOT_EXECUTABLE, NOT_FOUND, SigwrapError
 from sigwrap.kernel import libc, limits, procfs, signals
-from sigwrap.policy.judge.environment import ALWAYS_REMOVED, judge_names
-from sigwrap.policy.judge.rules import EnvPolicy
 from sigwrap.start import onefile
 
-_NEVER_GIVEN = frozenset(map(str.encode, ALWAYS_REMOVED))
+if TYPE_CHECKING:
+    from sigwrap.policy.judge.rules import EnvPolicy
+
 # A service checks these for its own pid.
 _OF_A_MANAGER = (b"LISTEN_PID", b"WATCHDOG_PID", b"SYSTEMD_EXEC_PID")
 _DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
@@ -63,9 +63,15 @@ class HostEnvironment(NamedTuple):
 
     @classmethod
     def under(cls, policy: EnvPolicy, environment: dict[bytes, bytes]) -> HostEnvironment:
+        from sigwrap.policy.judge.environment import (  # a join needs none
+            ALWAYS_REMOVED,
+            judge_names,
+        )
+
+        never_given = frozenset(map(str.encode, ALWAYS_REMOVED))
         judged = judge_names(policy, map(os.fsdecode, environment))
         removed = dict.fromkeys(os.fsencode(each.name) for each in judged.removed)
-        own = {name: value for name, value in environment.items() if name not in _NEVER_GIVEN}
+        own = {name: value for name, value in environment.items() if name not in never_given}
         given = {name: value for name, value in own.items() if name not in removed}
         return cls(own, given, tuple(removed))
 

@@ -11,9 +11,9 @@ import sigwrap
 from sigwrap.bare import Any
 from sigwrap.errors import PolicyError, UsageError
 from sigwrap.kernel.descriptors import open_plain_file
+from sigwrap.policy import SHIPPED as SHIPPED
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
-from sigwrap.policy.language.document import SHIPPED as SHIPPED
 from sigwrap.policy.language.parse import parse_policy
 from sigwrap.text import did_you_mean
 

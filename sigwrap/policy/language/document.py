@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from sigwrap.bare import Any, NamedTuple, blake2b, json
 from sigwrap.errors import PolicyError
 from sigwrap.events import Payload
+from sigwrap.policy import SHIPPED
 from sigwrap.policy.judge.request import Action
 from sigwrap.policy.judge.rules import CommandRule, FileRule, NetworkRule, SignalRule
 from sigwrap.policy.problems import Place
@@ -45,9 +46,6 @@ class Source(NamedTuple):
     text: str
     shipped: bool = False  # its patterns are known to be good: tests compile them
     for_a_run: bool = False  # which has no use for its tests
-
-
-SHIPPED = ("agent-default", "agent-strict", "agent-observe", "ci")
 
 
 class ShippedForm(NamedTuple):
