@@ -32,6 +32,7 @@ from tests.bench import (
     streams,
     table,
     under_supervision,
+    waits,
 )
 from tests.bench.results import Result
 from tests.bench.setting import ROOT, Setting
@@ -53,6 +54,8 @@ MEASURES: dict[str, Measure] = {
     "unaudited_opens": file_audit.measure_reads,
     "audited_unpacking": file_audit.measure_unpacking,
     "start": starts.measure,
+    "hook": waits.measure_hook,
+    "joined": waits.measure_joined,
     "memory": sessions.measure_memory,
     "sessions": sessions.measure_at_once,
     "decision": lambda _: policy_decision.measure(),

@@ -81,6 +81,14 @@ CEILINGS = (
         )
         for form, limit in (("package", 2.5), ("binary", 5))
     ),
+    *(
+        Ceiling(key, f"{what}, {form}", f"{prefix}{name}", limit, "ms", (WALL,))
+        for key, what, name, limit in (
+            ("hook", "a hook's answer", "denied", 120),
+            ("joined", "`true` in a joined session", "joined", 60),
+        )
+        for form, prefix in (("package", ""), ("binary", "binary_"))
+    ),
     Ceiling("memory", "supervisor and front process (PSS)", "both_mb", 30, "MB", (VALUE,)),
     Ceiling(
         "sessions", "slowest of 8 sessions", "sigwrap_of_alone", 1.2, "x alone per core", (WALL,)

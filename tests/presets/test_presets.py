@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigwrap.policy.language.document import SHIPPED
+from sigwrap.policy import SHIPPED
 from sigwrap.policy.presets import COMMAND, PRESETS, QUOTED, as_meant
 from sigwrap.session.settings import AGENTS
 
