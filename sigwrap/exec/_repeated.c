@@ -51,7 +51,7 @@
 #define NO_MAGIC_LINKS 0x02
 #define CACHED 0x20
 #define DISCONNECTED 0x4
-#define EXECUTABLE_BY_ALL 0111
+#define SEARCHED_BY_ALL 0111
 #define SEARCHES_ALL (1 << CAP_DAC_OVERRIDE | 1 << CAP_DAC_READ_SEARCH)
 
 #define MOST_EXECS 128
@@ -313,7 +313,9 @@ static int is_missing_on_a_disk(int pid)
     static char path[PATH_MAX], namespace[PATH_MAX];
     int is_found = 0, all_search = 1, is_root = !geteuid();
     memcpy(path, facts.path, facts.path_length + 1);
-    for (char *end; (!is_found || is_root) && (end = strrchr(path, '/'));) {
+    /* The path itself may be a broken link. */
+    for (char *end = path + facts.path_length; end && (!is_found || is_root);
+         end = strrchr(path, '/')) {
         *end = 0;
         int fd = open_at_once(*path ? path : "/", O_NOFOLLOW);
         if (fd < 0 && !is_found && (errno == ENOENT || errno == ENOTDIR))
@@ -330,7 +332,7 @@ static int is_missing_on_a_disk(int pid)
         if (!is_same || (!is_found && !S_ISDIR(found.stx_mode)))
             return 0;
         is_found = 1;
-        if (!S_ISDIR(found.stx_mode) || (~found.stx_mode & EXECUTABLE_BY_ALL))
+        if (!S_ISDIR(found.stx_mode) || (~found.stx_mode & SEARCHED_BY_ALL))
             all_search = 0;
     }
     if (all_search || !is_root)
