@@ -10,6 +10,7 @@ import argparse
 import json
 import math
 import re
+import statistics
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,10 +28,9 @@ HEADER = ("what", "ceiling", "wall", "processor", "met")
 FIGURES = ("", "wall or value", "processor")
 STEPS = ("step", "times", "hot", "cold")
 SUBJECTS = ("", "wall", "ratio", "added", "processor", "ratio", "added")
-BESIDE = (OURS, "strace", "sudo", "sandlock")
-BESIDE_BUSY = (OURS, "strace")
-COLUMNS = (*BESIDE, *(f"{each}, busy" for each in BESIDE_BUSY))
-AUDIT = ("allowed", "audited")
+OF_OPERATIONS, OF_JOBS = (OURS, "strace", "sandlock"), (OURS, "strace", "sudo")
+BUSY = (OURS, "strace")
+HEADER_BUSY = tuple(f"{each}, busy" for each in BUSY)
 MOST_NOISE = 0.1
 OPERATIONS = {"exec", "signal", "call", "probe"}
 
@@ -116,7 +116,7 @@ def section(documents: Sequence[Mapping[str, Any]]) -> str:
     for each in documents:
         is_busy = each["machine"]["is_busy"]
         runs[is_busy].append(results_of(each))
-        loads[is_busy].extend(each["machine"]["loads"])
+        loads[is_busy].append(statistics.median(each["machine"]["loads"]))
     quiet, busy = (
         f"{len(a)} run{'s'[: len(a) != 1]} with load {_range(b)}"
         for a, b in zip(runs, loads, strict=True)
@@ -127,7 +127,7 @@ def section(documents: Sequence[Mapping[str, Any]]) -> str:
             f"Python {machine['python']}: {quiet} (quiet), {busy} (busy).\n",
             *_details(*runs),
             "### Goals\n",
-            as_markdown(("what", "goal", "quiet", "busy", "met"), _short(*runs)),
+            as_markdown(("what", "goal", "measured", "met"), _goals([*runs[0], *runs[1]])),
         )
     )
 
@@ -139,41 +139,26 @@ def _details(quiet: Sequence[Run], busy: Sequence[Run]) -> Iterator[str]:
     operations = [each for each in beside if each.unit in OPERATIONS]
     jobs = [each for each in beside if each not in operations]
 
-    def rows(of: Iterable[Result], kind: str, unit: str = "") -> list[Row]:
+    def rows(of: list[Result], names: Row, kind: str, unit: str = "") -> list[Row]:
         return [
             (
                 _marked(each, (*quiet, *busy)),
-                *(_found(quiet, each.key, name, kind, unit) for name in BESIDE),
-                *(_found(busy, each.key, name, kind, unit) for name in BESIDE_BUSY),
+                *(_found(quiet, each.key, name, kind, unit) for name in names),
+                *(_found(busy, each.key, name, kind, unit) for name in BUSY),
             )
             for each in of
         ]
 
     yield "### Time added to one operation\n"
-    yield as_markdown(("operation", *COLUMNS), rows(operations, "added_us", "µs"))
+    header = ("operation", *OF_OPERATIONS, *HEADER_BUSY)
+    yield as_markdown(header, rows(operations, OF_OPERATIONS, "added_us", "µs"))
     yield "### Whole jobs, as a multiple of native\n"
-    yield as_markdown(("job", *COLUMNS), rows(jobs, "ratio"))
-    yield "### File rules, time added to one operation\n"
-    audits = [each for each in results if AUDIT[0] in _by_name(each)]
-    yield as_markdown(
-        ("operation", *AUDIT),
-        [
-            (each.name, *(_found(quiet, each.key, name, "added_us", "µs") for name in AUDIT))
-            for each in audits
-        ],
-    )
+    yield as_markdown(("job", *OF_JOBS, *HEADER_BUSY), rows(jobs, OF_JOBS, "ratio"))
     yield "### Start and end of `true`\n"
     starts = known["start"].subjects if "start" in known else []
-    yield as_markdown(
-        ("program", "quiet", "busy"),
-        [
-            (
-                each.name,
-                *(_found(runs, "start", each.name, "time_us", "µs") for runs in (quiet, busy)),
-            )
-            for each in starts
-        ],
-    )
+    runs = (*quiet, *busy)
+    found = [(each.name, _found(runs, "start", each.name, "time_us", "µs")) for each in starts]
+    yield as_markdown(("program", "time"), found)
 
 
 def _by_name(result: Result) -> dict[str, Compared]:
@@ -192,15 +177,11 @@ def _marked(result: Result, runs: Iterable[Run]) -> str:
     return f"{result.name} \\*" if noise > MOST_NOISE else result.name
 
 
-def _short(quiet: Sequence[Run], busy: Sequence[Run]) -> list[Row]:
+def _goals(runs: Sequence[Run]) -> list[Row]:
     return [
-        (
-            each.what,
-            each.words,
-            *(_range(_values(each, runs)) for runs in (quiet, busy)),
-            each.verdict([*_values(each, quiet), *_values(each, busy)]),
-        )
+        (each.what, each.words, "-".join(_lowest_and_highest(values)), each.verdict(values))
         for each in CEILINGS
+        for values in [_values(each, runs)]
     ]
 
 
@@ -220,6 +201,12 @@ def _range(values: Iterable[float], unit: str = "") -> str:
     per, unit = next(((n, u) for n, u in _LARGER if unit and known[-1] >= n), (1, unit))
     low, high = (_two_digits(max(each, 0.0) / per) for each in (known[0], known[-1]))
     return (low if low == high else f"{low}-{high}") + (f" {unit}" if unit else "")
+
+
+def _lowest_and_highest(values: Iterable[float]) -> list[str]:
+    """Return one of them if they look the same, and a dash for none."""
+    known = sorted(each for each in values if not math.isnan(each))
+    return list(dict.fromkeys(f"{each:.3g}" for each in (*known[:1], *known[-1:]))) or ["-"]
 
 
 _LARGER = ((1e6, "s"), (1e3, "ms"))

@@ -104,7 +104,7 @@ def build(folder: Path, count: int) -> Workload:
     objects = " ".join(f"{name}.o" for name in names)
     (tree / "Makefile").write_text(f"all: {objects}\n%.o: %.c\n\tgcc -c -o $@ $<\n")
     return Workload(
-        name=f"{count} tiny C files, make -j2",
+        name=f"make -j2, {count} tiny files",
         line=(*TIMED, "make", "-s", "-B", "-j2"),
         units=1,
         unit="build",
@@ -115,7 +115,7 @@ def build(folder: Path, count: int) -> Workload:
 def configure(folder: Path, count: int) -> Workload:
     _demand("dash")
     return Workload(
-        name="many small programs, as ./configure",
+        name="./configure",
         line=(*TIMED, "dash", str(PROGRAMS / "configure.sh"), str(count)),
         units=1,
         unit="run",
@@ -137,7 +137,7 @@ def npm(folder: Path, count: int) -> Workload:
     lock = ["npm", "install", "--package-lock-only", cache, *options]
     subprocess.run(lock, cwd=tree, check=True, stdout=subprocess.DEVNULL, timeout=120)
     return Workload(
-        name=f"npm ci of {count} local packages, each with an install script",
+        name=f"npm ci, {count} packages with install scripts",
         line=(*TIMED, "npm", "ci", cache, *options),
         units=1,
         unit="install",
@@ -169,7 +169,7 @@ def pytest(folder: Path, count: int) -> Workload:
         (tree / f"test_{number}.py").write_text(f"import subprocess\n\n\n{tests}")
     words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".")
     return Workload(
-        name=f"pytest, {5 * count} tests, a fifth of which run a program",
+        name=f"pytest, {5 * count} tests, {count} run a program",
         line=(*TIMED, sys.executable, *words, "."),
         units=1,
         unit="test run",
