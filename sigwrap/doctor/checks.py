@@ -35,7 +35,7 @@ from sigwrap.session.sandbox import Sandbox, plan_sandbox
 from sigwrap.session.settings import DEFAULT_POLICY, RunSettings
 from sigwrap.start import own_code
 from sigwrap.start.child import fork_child
-from sigwrap.start.command import Inherited
+from sigwrap.start.command import HostEnvironment, Inherited
 from sigwrap.start.policy_files import host_variables, load_with_sources
 
 START_ITEMS = (
@@ -60,7 +60,8 @@ def try_start(*, inside: bool) -> list[Finding]:
     inherited = Inherited.capture()
     policy, _ = load_with_sources(DEFAULT_POLICY, variables=host_variables(_SETTINGS.root))
     sandbox = plan_sandbox(Engine(policy), goes_without=policy.tolerates_old_kernels)
-    orders = (_NO_PROGRAM, new_session_id(), inherited.environment)
+    given = inherited.environment
+    orders = (_NO_PROGRAM, new_session_id(), HostEnvironment(given, given, ()))
     try:
         launched = launch(fork_child(_SETTINGS.command, inherited), *orders, sandbox)
         found = list(_listener_findings(launched))

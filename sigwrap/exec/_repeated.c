@@ -380,7 +380,7 @@ static int is_repeatable(const Image *image)
 }
 
 typedef struct {
-    int depth; /* -1 if it is unknown, -2 if its parent has to be adopted first */
+    int depth; /* -1 if it is unknown, -2 if what was seen of its parent has to be taken over first */
     int ppid;
     int below; /* the nearest ancestor that has run something, if that is not the parent; else 0 */
     int siblings, processes; /* known ones that are alive, and the caller */
@@ -391,6 +391,10 @@ static Whereabouts place_of_caller(PyObject *by_pid, int pid, const Stat *stat, 
 {
     Whereabouts found = {-1, stat->ppid, 0, 0, 0};
     Seen *parent = is_known ? NULL : seen_here(stat->ppid);
+    if (parent && parent->is_known) {
+        found.depth = -2; /* Python knows its other children */
+        return found;
+    }
     if (parent) {
         if (!memcmp(&parent->image, &stat->image, sizeof stat->image))
             found.depth = parent->depth + 1;

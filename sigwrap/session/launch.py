@@ -27,7 +27,7 @@ from sigwrap.machine import Capability
 from sigwrap.session.sandbox import FileSandbox, Sandbox
 from sigwrap.session.settings import Nested, RunSettings
 from sigwrap.start.child import ANSWERED, GO, PROBE_ANSWER, Child, Orders, Ready
-from sigwrap.start.command import CommandError, Inherited, find_program
+from sigwrap.start.command import CommandError, HostEnvironment, Inherited, find_program
 from sigwrap.text import masked, printable, shell_words, shortened
 
 Tell = Callable[[str], None]
@@ -73,13 +73,13 @@ def launch(
     child: Child,
     program: bytes,
     session_id: str,
-    environment: dict[bytes, bytes],
+    environment: HostEnvironment,
     sandbox: Sandbox | None,
 ) -> Launch:
     """Have the child get ready. Without `sandbox`, it has no filter; with it, raise NoInterception
     if there can be none."""
     child.channel.settimeout(_HANDSHAKE_TIMEOUT_S)
-    orders = Orders(program, environment, session_id)
+    orders = Orders(program, environment.given, environment.removed, session_id)
     if sandbox is None:
         child.order(orders)
         return Launch(child.pid, child.channel)

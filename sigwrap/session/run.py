@@ -101,7 +101,7 @@ def run_session(
         become = None if joins is None else lambda: joins.serve(session_id, handed_on)
         missing, outer = [*plan.without], ""
         shown_by = _forget(environment, 0 if waited_for_pid == front_pid else waited_for_pid)
-        orders = (program, session_id, environment.given)
+        orders = (program, session_id, environment)
         try:
             child = child or fork_child(settings.command, handed_on, become)
             launched = launch(child, *orders, sandbox)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from sigwrap.bare import NamedTuple, NoReturn, signal, socket
 from sigwrap.errors import NOT_EXECUTABLE, KernelError
-from sigwrap.kernel import landlock, libc, seccomp
+from sigwrap.kernel import landlock, libc, memory, seccomp
 from sigwrap.kernel import process as linux_process
 from sigwrap.start.command import Inherited, exec_command
 
@@ -32,6 +32,7 @@ class Orders(NamedTuple):
 
     program: bytes
     environment: dict[bytes, bytes]
+    removed: tuple[bytes, ...]  # variables that its /proc/PID/environ may not show
     session_id: str
     filter: bytes = b""  # empty: no filter and no domain
     hands_over_listener: bool = True  # otherwise the filter holds up sendmsg
@@ -94,6 +95,8 @@ def _obey(
     length, fds, _flags, _address = socket.recv_fds(channel, _LENGTH_BYTES, 1)
     data = channel.recv(int.from_bytes(length, "little"), socket.MSG_WAITALL)
     orders = Orders(*marshal.loads(data))
+    if orders.removed:
+        memory.forget(orders.removed)
     is_ready = not orders.filter or _enter(orders, fds, channel)
     if not is_ready or channel.recv(1) != GO:
         return

@@ -310,3 +310,12 @@ def test_a_missing_program_fails_as_it_does_natively(as_user: Sigwrap, where: st
         said.append((done.returncode, done.stdout))
     assert said[0] == said[1]
     assert b"own/below ENOENT" in said[0][1] or where != "here"
+
+
+@pytest.mark.parametrize("children", ["1", "3", "6"])
+def test_a_limit_counts_the_children_from_before_an_exec(
+    as_user: Sigwrap, compiled: Path, children: str
+) -> None:
+    name = policy(as_user.folder, " []", "limits: {max_children: 4}")
+    line = (str(compiled / "starts_children"), "7", children)
+    assert _run(as_user, WITH, "-p", name, "--", *line) == (0, b"4\n")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.harness import IS_BINARY, PYTHON, Sigwrap
+from tests.support.harness import IS_BINARY, PYTHON, UNDER_TEST, Sigwrap
 from tests.support.policies import policy
 
 LANDLOCK_CREATE_RULESET, PROCESS_VM_WRITEV, SECCOMP = 444, 311, 317
@@ -130,6 +130,21 @@ def test_no_process_shows_it(
     assert "environment" not in missing
     if os.getuid() == 0 and subject.user is None:  # else it would prove nothing
         assert "sigwrap-super" in looked["read"]
+
+
+def test_the_commands_process_does_not_show_it_before_its_exec(subject: Sigwrap) -> None:
+    rule = "\n  - {name: asks, commands: [sleep], decision: approve}\n"
+    line = under(subject, "{remove: [JWT_SECRET]}", rule)
+    running = subject.start("--approvals", "control", *line, "sleep", "0")
+    subject.await_event("approval_requested")
+    (asked,) = subject.events("approval_requested")
+    shown = Path(f"/proc/{asked.pid}/environ").read_bytes()
+    assert b"OPENAI_API_KEY=" in shown
+    assert secret(subject).encode() not in shown and key(subject).encode() not in shown
+    done = subject.native(UNDER_TEST, "approve", asked.payload["approval_id"])
+    assert done.returncode == 0, done.stderr
+    running.communicate()
+    assert running.returncode == 0
 
 
 @pytest.mark.skipif(not IS_BINARY, reason="has no outer process")

@@ -12,7 +12,7 @@ from sigwrap.errors import NoInterception
 from sigwrap.session.launch import Launch, launch
 from sigwrap.session.sandbox import Sandbox
 from sigwrap.start.child import Child, fork_child
-from sigwrap.start.command import Inherited
+from sigwrap.start.command import HostEnvironment, Inherited
 
 UNRESTRICTED = Sandbox(frozenset(), frozenset(), True, False, None, (), ())
 
@@ -37,7 +37,7 @@ def test_a_child_that_is_killed_before_it_gets_its_orders_ends_the_launch(child:
     os.kill(child.pid, signal.SIGKILL)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     with pytest.raises(NoInterception, match="ended before it was ready"):
-        launch(child, b"/bin/true", "session", {}, UNRESTRICTED)
+        launch(child, b"/bin/true", "session", HostEnvironment({}, {}, ()), UNRESTRICTED)
     with pytest.raises(ChildProcessError):
         os.waitpid(child.pid, 0)
 
