@@ -35,7 +35,7 @@ from sigwrap.signal.facts import (
 )
 
 if TYPE_CHECKING:
-    from sigwrap.signal.handler import Targets
+    from sigwrap.signal.targets import Targets
 
 _F_GETOWN_EX = 16
 _CLONE_FILES = 0x400
