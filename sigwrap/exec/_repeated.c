@@ -391,12 +391,10 @@ static Whereabouts place_of_caller(PyObject *by_pid, int pid, const Stat *stat, 
 {
     Whereabouts found = {-1, stat->ppid, 0, 0, 0};
     Seen *parent = is_known ? NULL : seen_here(stat->ppid);
-    if (parent && parent->is_known) {
-        found.depth = -2; /* Python knows its other children */
-        return found;
-    }
     if (parent) {
-        if (!memcmp(&parent->image, &stat->image, sizeof stat->image))
+        if (parent->is_known)
+            found.depth = -2; /* Python knows its other children */
+        else if (!memcmp(&parent->image, &stat->image, sizeof stat->image))
             found.depth = parent->depth + 1;
     } else {
         PyObject *place = is_known ? PyObject_CallMethod(owner, "place_of", "iK", pid, stat->start)

@@ -23,7 +23,7 @@ from sigwrap.kernel.file_state import Place, State
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.paths import AT_FDCWD, Caller, our_view
 from sigwrap.kernel.seccomp import Notification, read_notification
-from sigwrap.log.codec import encode_whole
+from sigwrap.log.codec import EVENT_LIMIT, encode_whole
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
 from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.judge.wrappers import unwrap
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 # Outcomes of native.serve, in the order of the enum in _repeated.c.
 _QUIET, _LEFT, _AGAIN, _HELD, _UNWRITTEN, _CHILDREN, _BROKEN = range(7)
-_LONGEST_ROW = 8192  # a longer one is cut (log/codec.py)
 _KEPT = 1024
 _UNKNOWN, _ADOPT_FIRST = (-1, 0, 0, 0), (-2, 0, 0, 0)
 _NUMBERS_TAKE = 256  # at most, in bytes: the fields that differ from exec to exec
@@ -343,7 +342,7 @@ class RepeatedExecs:
         self, key: tuple[Any, ...], facts: ExecFacts, recorded: Record, image: Place
     ) -> None:
         text = encode_whole(recorded.event, {**recorded.payload, "ppid": 0})
-        is_long = len(text) > _LONGEST_ROW - _NUMBERS_TAKE  # it could be cut
+        is_long = len(text) > EVENT_LIMIT - _NUMBERS_TAKE  # it could be cut
         if is_long or len(self._remembered) >= _KEPT:
             return
         before, ppid, after = text[:-1].partition('"ppid":0')
