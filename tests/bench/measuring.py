@@ -50,31 +50,46 @@ def run(
     most_s: float = TOO_LONG_S,
 ) -> Cost:
     """`says_wall`: the line prints how many seconds its work took, without its own start."""
+    cost, said = cost_of(lambda: start(line, folder, says_wall=says_wall), most_s)
+    return Cost(float(said), cost.processor_s) if says_wall else cost
+
+
+def cost_of(
+    begin: Callable[[], subprocess.Popen[bytes]], most_s: float, given: bytes | None = None
+) -> tuple[Cost, bytes]:
+    """Return the cost of a child, and what it says. `given`: its standard input."""
     processor_s, started_s = processor_time_s(), time.perf_counter()
-    said = end_of(start(line, folder, says_wall=says_wall), most_s)
+    said = end_of(begin(), most_s, given)
     wall_s = time.perf_counter() - started_s
-    processor_s = processor_time_s() - processor_s
-    return Cost(float(said) if says_wall else wall_s, processor_s)
+    return Cost(wall_s, processor_time_s() - processor_s), said
 
 
 def start(
-    line: Sequence[str], folder: Path | None = None, *, says_wall: bool = True
+    line: Sequence[str],
+    folder: Path | None = None,
+    *,
+    says_wall: bool = True,
+    variables: Mapping[str, str] | None = None,
+    is_given: bool = False,
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         line,
         cwd=folder,
-        stdin=subprocess.DEVNULL,
+        env={**os.environ, **(variables or {})},
+        stdin=subprocess.PIPE if is_given else subprocess.DEVNULL,
         stdout=subprocess.PIPE if says_wall else subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
 
 
-def end_of(child: subprocess.Popen[bytes], most_s: float = TOO_LONG_S) -> bytes:
+def end_of(
+    child: subprocess.Popen[bytes], most_s: float = TOO_LONG_S, given: bytes | None = None
+) -> bytes:
     """What a leader of its session has said: whatever keeps it from its end, nothing of it is
     left."""
     try:
-        said, complaint = child.communicate(timeout=most_s)
+        said, complaint = child.communicate(given, timeout=most_s)
     except BaseException as failure:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()

@@ -28,8 +28,7 @@ Say = Callable[[str], None]
 class Peer:
     name: str
     prefix: tuple[str, ...]
-    logs: str = "all"
-    """`execs` alone, or `all` that it is asked for."""
+    logs_only_execs: bool = False
 
     def before(self, calls: str) -> tuple[str, ...]:
         """Return the words before a command whose `calls` the peer has to log."""
@@ -61,7 +60,7 @@ def sudo(folder: Path) -> Peer:
     settings.chmod(0o440)
     put_in_place = f"mount --bind {shlex.quote(str(settings))} /etc/sudoers"
     script = f'{put_in_place} && exec {sudo_s} -n "$@"'
-    peer = Peer("sudo", (_program("unshare"), "-m", "sh", "-c", script, "sh"), logs="execs")
+    peer = Peer("sudo", (_program("unshare"), "-m", "sh", "-c", script, "sh"), logs_only_execs=True)
     _try(peer)
     return peer
 

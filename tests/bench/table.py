@@ -12,7 +12,7 @@ import math
 import re
 import statistics
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ def of_ceilings(results: Mapping[str, Result], *, all_: bool = True) -> list[Row
 def _row(ceiling: Ceiling, results: Mapping[str, Result]) -> Row:
     found = ceiling.found(results)
     wall = found.get(WALL, found.get(VALUE))
-    verdict = ceiling.verdict(list(_values(ceiling, [results])))
+    verdict = ceiling.verdict(_values(ceiling, [results]))
     return (ceiling.what, ceiling.words, _number(wall), _number(found.get(PROCESSOR)), verdict)
 
 
@@ -179,7 +179,7 @@ def _marked(result: Result, runs: Iterable[Run]) -> str:
 
 def _goals(runs: Sequence[Run]) -> list[Row]:
     return [
-        (each.what, each.words, "-".join(_lowest_and_highest(values)), each.verdict(values))
+        (each.what, each.words, _span(values, "{:.3g}".format), each.verdict(values))
         for each in CEILINGS
         for values in [_values(each, runs)]
     ]
@@ -199,14 +199,14 @@ def _range(values: Iterable[float], unit: str = "") -> str:
     if unit and abs(known[-1]) < 1:
         return f"<1 {unit}"
     per, unit = next(((n, u) for n, u in _LARGER if unit and known[-1] >= n), (1, unit))
-    low, high = (_two_digits(max(each, 0.0) / per) for each in (known[0], known[-1]))
-    return (low if low == high else f"{low}-{high}") + (f" {unit}" if unit else "")
+    span = _span((max(each, 0.0) / per for each in known), _two_digits)
+    return f"{span} {unit}" if unit else span
 
 
-def _lowest_and_highest(values: Iterable[float]) -> list[str]:
-    """Return one of them if they look the same, and a dash for none."""
+def _span(values: Iterable[float], written: Callable[[float], str]) -> str:
+    """Return the lowest and the highest, or one of them if they look the same."""
     known = sorted(each for each in values if not math.isnan(each))
-    return list(dict.fromkeys(f"{each:.3g}" for each in (*known[:1], *known[-1:]))) or ["-"]
+    return "-".join(dict.fromkeys(map(written, (*known[:1], *known[-1:])))) or "-"
 
 
 _LARGER = ((1e6, "s"), (1e3, "ms"))

@@ -23,7 +23,7 @@ def measure(setting: Setting, key: str) -> Result | None:
     prefixes |= {
         peer.name: peer.before(workload.calls)
         for peer in setting.loggers
-        if peer.logs == "all" or workload.is_of_execs
+        if workload.is_of_execs or not peer.logs_only_execs
     }
     lines = {
         name: Line(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sigwrap.log.journal import append_in_turn
-from tests.bench.measuring import Cost, Failed, Subject, interleaved, processor_time_s, run
+from tests.bench.measuring import Cost, Failed, Subject, cost_of, interleaved, run, start
 from tests.bench.results import Result, compared
 from tests.bench.setting import BINARY, INTERPRETER, PACKAGE, Setting
 
@@ -149,20 +149,10 @@ def _line(line: tuple[str, ...], folder: Path, variables: Mapping[str, str]) -> 
 def _cost_of(
     line: tuple[str, ...], folder: Path, variables: Mapping[str, str], given: bytes = b""
 ) -> tuple[Cost, bytes]:
-    processor_s, started_s = processor_time_s(), time.perf_counter()
-    done = subprocess.run(
-        line,
-        input=given,
-        capture_output=True,
-        cwd=folder,
-        env={**os.environ, **variables},
-        timeout=_TOO_LONG_S,
-        start_new_session=True,
-    )
-    wall_s = time.perf_counter() - started_s
-    if done.returncode:
-        raise Failed(f"status {done.returncode}: {done.stderr.decode(errors='replace')[:200]}")
-    return Cost(wall_s, processor_time_s() - processor_s), done.stdout
+    def begin() -> subprocess.Popen[bytes]:
+        return start(line, folder, variables=variables, is_given=True)
+
+    return cost_of(begin, _TOO_LONG_S, given)
 
 
 @contextmanager
