@@ -132,6 +132,7 @@ class Servers:
     def __init__(self, session: Session) -> None:
         self._processes = session.processes
         self._sigwrap_pids = session.facts.sigwrap_pids
+        self._supervisor_pid = os.getpid()
         self._uid = os.geteuid()
         self._made: dict[int, int] = {}  # by the number of the caller's end -> its pid
         # By their files, or their names and types: each type has its own names.
@@ -175,7 +176,9 @@ class Servers:
             return None
         found = procfs.stat(pid) if pid > 0 else None
         has_ended = found is None or found.has_ended
-        if (has_ended and pid in self._listened_for) or self._is_own(looked):
+        # The child that listened for a server ends after its answer, so it may still run.
+        is_a_child = found is not None and found.ppid == self._supervisor_pid
+        if ((has_ended or is_a_child) and pid in self._listened_for) or self._is_own(looked):
             return None
         if found is None or has_ended:
             return Outside(pid)

@@ -84,7 +84,7 @@ def test_a_server_of_the_session_that_closes_its_socket_at_once_is_not_outside(
     """The connection is made then, but the listening socket is gone."""
     script = (
         "import os, socket\n"
-        "for number in range(20):\n"
+        "for number in range(200):\n"
         "    server = socket.socket(socket.AF_UNIX)\n"
         "    server.bind(f'own.{number}'); server.listen()\n"
         "    child = os.fork()\n"
