@@ -112,6 +112,18 @@ def test_the_sender_runs_another_program(
     assert found == {name: 3}
 
 
+def test_the_sender_runs_the_same_program_by_another_name(users_lab: Lab, programs: Path) -> None:
+    """It stays a worker of its parent's, and its events say the new name."""
+    lab = users_lab.under("name: peers, signals: [34], target: peers, decision: allow")
+    other = users_lab.subject.folder / "other"
+    other.symlink_to(PYTHON[0])
+    line = (other, "-c", "import os, sys\nfor _ in range(3): os.kill(int(sys.argv[1]), 34)")
+    before, arrived = _said(lab, programs, "sender_runs", *line)
+    assert (before, arrived) == (_results(0, 20), 23)
+    found = Counter(each["source_cmd"] for each in lab.payloads() if each["signal"] == 34)
+    assert found == {Path(PYTHON[0]).name: 20, "other": 3}
+
+
 @needs_root
 def test_another_process_gets_the_number_of_the_target(lab: Lab, programs: Path) -> None:
     """A child may be signalled, and a grandchild may not."""
