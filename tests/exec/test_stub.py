@@ -242,14 +242,16 @@ def test_twenty_at_once_leave_no_descriptor_behind(as_user: Sigwrap) -> None:
 # Signals to a stub, its end and its command's, and the terminal's keys.
 
 
-def test_a_signal_to_the_stub_is_the_commands(as_user: Sigwrap) -> None:
-    """Under a policy that lets no process signal another: what it passes on, it may."""
+@pytest.mark.parametrize("decision", ["deny", "allow"])
+def test_a_signal_to_the_stub_is_the_commands(as_user: Sigwrap, decision: str) -> None:
+    """What it passes on, it may, whatever the policy says of signals."""
     names = ("USR1", "INT", "HUP", "QUIT", "TERM")
     # A trap that is due before a wait begins is run when that is over.
     waits = "while :; do read -t 0.1 x; done"
     traps = "; ".join(f"trap 'echo got {name}' {name}" for name in names[:-1])
     text = f"#!/bin/bash\n{traps}; trap 'echo got TERM; exit 5' TERM\necho ready\n{waits}\n"
-    line = prepared(as_user, text, "signal_rules: [{name: no, signals: ['@all'], decision: deny}]")
+    rule = f"signal_rules: [{{name: all, signals: ['@all'], decision: {decision}}}]"
+    line = prepared(as_user, text, rule)
     process = as_user.start(*line, "sh", "-c", "./tool; echo $?")
     said, stub = ready(as_user, process)
     for name in names:
