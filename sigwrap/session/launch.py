@@ -126,7 +126,11 @@ def _shake_hands(pid: int, channel: socket.socket) -> Launch:
         except ConnectionResetError:  # it was killed before it read the orders
             message = b""
         if not message:
-            raise NoInterception("the command's process ended before it was ready", 0)
+            raise NoInterception(
+                "the command's process ended before it was ready",
+                0,
+                "a signal killed it, perhaps for lack of memory: try again",
+            )
         ready = Ready(*marshal.loads(message))
         if ready.refusal:
             raise NoInterception(ready.refusal, ready.number, ready.hint)

@@ -36,8 +36,9 @@ def child() -> Child:
 def test_a_child_that_is_killed_before_it_gets_its_orders_ends_the_launch(child: Child) -> None:
     os.kill(child.pid, signal.SIGKILL)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(NoInterception, match="ended before it was ready"):
+    with pytest.raises(NoInterception, match="ended before it was ready") as said:
         launch(child, b"/bin/true", "session", HostEnvironment({}, {}, ()), UNRESTRICTED)
+    assert "a signal killed it" in said.value.hint
     with pytest.raises(ChildProcessError):
         os.waitpid(child.pid, 0)
 
