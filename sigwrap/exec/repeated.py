@@ -23,7 +23,7 @@ from sigwrap.kernel.file_state import Place, State
 from sigwrap.kernel.memory import may_be_served
 from sigwrap.kernel.paths import AT_FDCWD, Caller, our_view
 from sigwrap.kernel.seccomp import Notification, read_notification
-from sigwrap.log.codec import EVENT_LIMIT, encode_whole
+from sigwrap.log.codec import EVENT_LIMIT, encode_payload, encode_whole
 from sigwrap.policy.judge.request import AskedFact, Program, answer_of
 from sigwrap.policy.judge.rules import Crowd
 from sigwrap.policy.judge.wrappers import unwrap
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 # Outcomes of native.serve, in the order of the enum in _repeated.c.
 _QUIET, _LEFT, _AGAIN, _HELD, _UNWRITTEN, _CHILDREN, _BROKEN = range(7)
 _KEPT = 1024
+_EXIT = "process_exited"
 _UNKNOWN, _ADOPT_FIRST = (-1, 0, 0, 0), (-2, 0, 0, 0)
 _NUMBERS_TAKE = 256  # at most, in bytes: the fields that differ from exec to exec
 _LONGEST_STAY_S = 0.5
@@ -56,6 +57,7 @@ class _Remembered(NamedTuple):
     before: str  # its encoded payload before the numbers that differ each time
     after: str
     rule: str
+    exit_parts: tuple[str, str, str]  # the payload of its exit, around the two numbers
     facts: ExecFacts
     argv: tuple[str, ...]  # which the process shows after the exec
     line: bytes
@@ -176,9 +178,9 @@ class RepeatedExecs:
         return True
 
     def record_exit(self, entry: _Remembered, pid: int, ppid: int, code: int) -> bool:
-        process = entry.facts.process
-        payload = exit_payload(ppid, process.last_name, process.depth, code, None)
-        return self._recorder.record("process_exited", pid, payload)
+        before, between, after = entry.exit_parts
+        text = f"{before}{ppid}{between}{code}{after}"
+        return self._recorder.record_text(_EXIT, pid, text, {})
 
     def is_missing(self, tid: int, path: bytes, error: int) -> bool:
         """Return whether the caller would get the same error for a path. The extension asks where
@@ -356,11 +358,19 @@ class RepeatedExecs:
             before,
             after,
             recorded.payload["rule_name"],
+            _exit_parts(facts.process),
             facts,
             argv,
             key[4],
             image,
         )
+
+
+def _exit_parts(process: Process) -> tuple[str, str, str]:
+    payload = exit_payload(0, process.last_name, process.depth, 0, None)
+    before, ppid, rest = encode_payload(_EXIT, payload).partition('"ppid":0')
+    between, code, after = rest.partition('"exit_code":0')
+    return before + ppid[:-1], between + code[:-1], after
 
 
 def _below(parent: Process | None, ppid: int) -> int:
