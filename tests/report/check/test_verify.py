@@ -333,3 +333,10 @@ def test_exact_json_other_json_of_the_same_meaning_is_found(
     assert check(session).outcome is Outcome.INTACT
     (row,) = (each.seq for each in session.events() if each.type == "process_exited")
     assert_broken(verify_session(session, None, exact_json=True), row, "is not in the form")
+
+
+def test_exact_json_a_number_that_no_json_can_have_is_found(ended: Any) -> None:
+    payload = '{"v":1,"ppid":1e999}'
+    tamper(ended.log.path, f"UPDATE events SET payload = '{payload}' WHERE seq = 4")
+    found = verify_session(ended.session, None, exact_json=True)
+    assert_broken(found, 4, "its hash does not match")
