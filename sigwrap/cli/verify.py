@@ -27,6 +27,7 @@ from sigwrap.log.catalog import open_session
 from sigwrap.log.codec import key_from_environment
 from sigwrap.log.reader import Session
 from sigwrap.report.check.decisions import BUILT_IN, ReproductionFold
+from sigwrap.report.check.in_child import verify_long_session
 from sigwrap.report.check.verify import Outcome, Verification, verify_session, with_reproduction
 from sigwrap.report.folds.ending import ending_of
 from sigwrap.report.forms.verification import problem_of, render_verification
@@ -96,7 +97,7 @@ def verified(
     """Check a log, and show the progress. `and_also` gets each event."""
     progress = Progress()
     try:
-        return verify_session(
+        return verify_long_session(
             session,
             _key(),
             expected_head,
