@@ -112,6 +112,12 @@ _GEMINI = Preset(
     ),
 )
 PRESETS = {each.name: each for each in (_CLAUDE, _CODEX, _GEMINI)}
+# Few shells in a log run a tool call, and to try each pattern takes time.
+_STARTS = tuple(
+    min((each.partition(variable)[0] for variable in (COMMAND, QUOTED, PATH)), key=len)
+    for preset in PRESETS.values()
+    for each in preset.tool_calls
+)
 
 
 def as_meant(argv: list[str]) -> list[str]:
@@ -121,6 +127,8 @@ def as_meant(argv: list[str]) -> list[str]:
     the same list.
     """
     if len(argv) < 3 or argv[0].rpartition("/")[2] not in _SHELLS:
+        return argv
+    if not argv[-1].startswith(_STARTS):
         return argv
     for pattern, is_quoted in _tool_calls():
         found = pattern.fullmatch(argv[-1])

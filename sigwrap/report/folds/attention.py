@@ -315,6 +315,7 @@ _DISCARDS: dict[tuple[str, str], frozenset[str]] = {
     ("svn", "revert"): frozenset(),
 }
 _PROGRAMS = frozenset(program for program, _ in _DISCARDS)
+_SUBCOMMANDS = frozenset(name for _, name in _DISCARDS)
 # With one of these words, the working tree stays as it is.
 _KEEPS = {
     ("git", "clean"): frozenset({"-n", "--dry-run"}),
@@ -324,6 +325,8 @@ _KEEPS = {
 
 def may_discard_changes(argv: Sequence[str]) -> bool:
     if not argv or (program := argv[0].rpartition("/")[2]) not in _PROGRAMS:
+        return False
+    if _SUBCOMMANDS.isdisjoint(argv):
         return False
     name = subcommand(program, list(argv))
     if (discards := _DISCARDS.get((program, name))) is None:

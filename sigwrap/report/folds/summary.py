@@ -47,6 +47,8 @@ _OTHERS = "others"
 _STREAMS = frozenset({"stdin", "stdout", "stderr"})
 _NO_END = "its end is not recorded"
 
+_make = tuple.__new__  # takes half the time of a call of the class
+
 _COUNTED = frozenset({*OUTCOME_OF, *APPROVAL_ANSWERS})
 INTERRUPT_TYPES = frozenset(name for name in EVENT_TYPES if name.startswith("interrupt_"))
 
@@ -240,7 +242,8 @@ class Summary:
                 self.shadowing.add((path[:_CHARACTERS_KEPT], str(shadows)[:_CHARACTERS_KEPT]))
             if not is_refused and may_discard_changes(words):
                 self.discards.add(event)
-        run = Exec(event, ppid, below, words, line, words is not given, became, is_selected)
+        is_wrapped = words is not given
+        run = _make(Exec, (event, ppid, below, words, line, is_wrapped, became, is_selected))
         step = self.steps.exec(run, process.step or self._known.step_of(ppid, below))
         process.step = step or process.step
         if is_refused:

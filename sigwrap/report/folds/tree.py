@@ -68,6 +68,19 @@ class Node:
         self.children: dict[tuple[CommandLine, str], Node] = {}  # by kind as well
 
 
+class NotShown(Node):
+    """A node past NODE_LIMIT, of which only the command is read.
+
+    A log can have a million of these. So they share what they write, which stays small.
+    """
+
+    depth = 0
+    killed, outcomes, children = {}, {}, {}
+
+    def __init__(self, command: CommandLine) -> None:
+        self.command = command
+
+
 class Process:
     command: CommandLine = ""
     command_before: CommandLine = ""
@@ -311,7 +324,7 @@ class ProcessTree:
         return self._root
 
     def _stop_running(self, process: Process) -> bool:
-        if (node := process.ran) is None:
+        if (node := process.node) is None or process.has_only_asked:
             return False
         node.running -= 1
         self.running -= 1
@@ -325,12 +338,12 @@ class ProcessTree:
         key = run.line, kind
         node = parent.children.get(key)
         if node is None:
-            node = Node(*key, run.event.pid, run.event.seq, parent.depth + 1)
             if self._nodes >= NODE_LIMIT:
                 self.not_shown += 1
-            else:
-                self._nodes += 1
-                parent.children[key] = node
+                return NotShown(run.line)
+            self._nodes += 1
+            node = Node(*key, run.event.pid, run.event.seq, parent.depth + 1)
+            parent.children[key] = node
         node.count += 1
         node.is_selected |= run.is_selected
         if run.outcome:
