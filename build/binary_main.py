@@ -90,7 +90,10 @@ class Library:
 
 
 def packed_file(_loader, path):
-    """Return what the file would have: to unpack each of them would take longer at each start."""
+    """Return the content of a file of data: the binary carries these packed in one module.
+
+    It replaces the loader's own function, which reads a file that each start would have to unpack.
+    """
     from sigwrap_carried_files import PACKED
 
     try:
