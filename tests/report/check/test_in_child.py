@@ -34,8 +34,19 @@ def session(scenario: Scenarios) -> Session:
     return session
 
 
+_earlier: set[int] = set()  # children that other tests have left
+
+
+@pytest.fixture(autouse=True)
+def _note_earlier_children() -> None:
+    _earlier.clear()
+    _earlier.update(children())
+
+
 def children() -> list[int]:
-    return [int(each) for each in Path("/proc/thread-self/children").read_text().split()]
+    """Return those of this test."""
+    pids = Path("/proc/thread-self/children").read_text().split()
+    return [pid for pid in map(int, pids) if pid not in _earlier]
 
 
 def read(
