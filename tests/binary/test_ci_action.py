@@ -24,7 +24,7 @@ from tests.support.bare_machine import BareMachine
 from tests.support.github_runner import ACTION, TEMP, Runner, load_action
 from tests.support.network import Files
 from tests.support.processes import tree
-from tests.support.waiting import Watch, reader
+from tests.support.waiting import Watch, await_that, reader
 
 pytestmark = [
     pytest.mark.binary,
@@ -208,6 +208,7 @@ def test_cancelled_below_a_shell_that_keeps_both_to_itself(installed: Runner) ->
 def test_killed_with_all_that_is_below_it(installed: Runner) -> None:
     step = _step(SIGWRAP_CI_RUN=STUBBORN, SIGWRAP_CI_GRACE="1h")
     process = _ready(installed, step)
+    await_that(lambda: "sleep" in map(procfs.comm, tree(process.pid)))  # all are there
     everybody = tree(process.pid)
     with Watch(everybody) as watch:
         # Stopped first: none sees another's end, and ends by itself.
