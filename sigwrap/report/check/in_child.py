@@ -37,7 +37,11 @@ def verify_long_session(
     check = partial(verify_session, session, key, expected_head, exact_json=exact_json)
     child = None
     is_worth_it = session.size > LONG_BYTES and len(os.sched_getaffinity(0)) > 1
-    if is_worth_it and not os.environ.get("SIGWRAP_DEBUG"):  # a child's traceback would be lost
+    # A child's traceback would be lost; if SIGCHLD is ignored, the kernel gives its pid away.
+    must_not_be = (
+        os.environ.get("SIGWRAP_DEBUG") or signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+    )
+    if is_worth_it and not must_not_be:
         child = _start(check)
     if child is None:
         return check(and_also, meanwhile=meanwhile)
@@ -90,8 +94,10 @@ def _send(check: Callable[..., Verification], pipe: IO[bytes]) -> None:
 
     try:
         checked = check(fields.extend, meanwhile=send)
-    except (OSError, MemoryError):
+    except (BrokenPipeError, MemoryError):
         return
+    except OSError as failure:
+        send(0, failure=(f"a system call failed: {failure}", ""))
     except Exception as error:
         known = error if isinstance(error, SigwrapError) else InternalError.of(error)
         send(0, failure=(known.message, known.hint))

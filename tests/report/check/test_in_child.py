@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from sigwrap.report.check import in_child
 from sigwrap.report.check.in_child import verify_long_session
 from sigwrap.report.check.verify import Verification, verify_session
 from tests.report.conftest import Scenarios, tamper
+from tests.support.waiting import Watch, await_that
 
 _PROCESSES = 300  # their events take several batches
 
@@ -45,8 +47,11 @@ def _note_earlier_children() -> None:
 
 def children() -> list[int]:
     """Return those of this test."""
-    pids = Path("/proc/thread-self/children").read_text().split()
-    return [pid for pid in map(int, pids) if pid not in _earlier]
+    return [pid for pid in children_of(os.getpid()) if pid not in _earlier]
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def read(
@@ -134,6 +139,7 @@ def test_a_child_ends_if_its_events_are_not_wanted(
         (StoreError("a problem", "a hint"), "a problem (a hint)"),
         (ValueError("a bug"), "internal error: ValueError: a bug"),
         (MemoryError(), "ended too early"),
+        (OSError(5, "Input/output error"), "a system call failed: [Errno 5] Input/output error"),
     ],
 )
 def test_what_a_child_cant_do_is_an_error(
@@ -146,6 +152,33 @@ def test_what_a_child_cant_do_is_an_error(
     with pytest.raises(StoreError) as found:
         read(session)
     assert said in str(found.value)
+
+
+def test_where_children_are_reaped_at_once_this_process_checks(session: Session) -> None:
+    """The pid of a child could belong to another process by the time that it is killed."""
+    expected = read(session)
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert read(session) == expected
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_a_child_ends_with_its_parent(session: Session) -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            verify_long_session(
+                session, None, "", lambda _: time.sleep(99), meanwhile=print, exact_json=False
+            )
+        finally:
+            os._exit(1)
+    await_that(lambda: bool(children_of(pid)))
+    (child,) = children_of(pid)
+    with Watch([child]) as watch:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        watch.await_ends()
 
 
 def test_without_another_process_this_one_checks(
