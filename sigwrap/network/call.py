@@ -37,6 +37,7 @@ from sigwrap.kernel.descriptors import duplicate, let_go
 from sigwrap.kernel.libc import libc
 from sigwrap.kernel.memory import Memory
 from sigwrap.kernel.seccomp import Notification, int32, take_a_filter
+from sigwrap.kernel.signals import has_ended
 from sigwrap.policy.judge.network import LOOPBACK_ADDRESS, Direction, Endpoint, Protocol, plain
 
 MOST_BYTES = 128  # of a sockaddr_storage; a longer address fails the call
@@ -64,6 +65,7 @@ _SOCKETCALLS = {
 _SOL_SOCKET = 1
 _SO_TYPE, _SO_PROTOCOL, _SO_DOMAIN = 3, 38, 39
 _SO_PEERCRED = 17
+_SO_PEERPIDFD = 77  # Linux 6.5
 _SO_SNDTIMEO = 21
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 _TIMEVAL = struct.Struct("qq")
@@ -316,6 +318,21 @@ def listener(fd: int) -> tuple[int, int]:
     The pid is 0 in a namespace that is not below ours, and for a datagram socket."""
     pid, uid, _gid = _option(fd, _SO_PEERCRED, _UCRED)
     return pid, uid
+
+
+def identity_of_listener(fd: int) -> tuple[int, bool]:
+    """Return the number that tells this listener from others of its pid, and whether it has ended.
+
+    The number is 0 if the kernel does not say, and before Linux 6.9 it is the same for all.
+    """
+    try:
+        (pidfd,) = _option(fd, _SO_PEERPIDFD)
+    except OSError:
+        return 0, False
+    try:
+        return os.fstat(pidfd).st_ino, has_ended(pidfd)
+    finally:
+        os.close(pidfd)
 
 
 def waits(fd: int) -> bool:

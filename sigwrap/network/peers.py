@@ -137,7 +137,8 @@ class Servers:
         self._made: dict[int, int] = {}  # by the number of the caller's end -> its pid
         # By their files, or their names and types: each type has its own names.
         self._servers: dict[_File | tuple[str, int], Named] = {}
-        self._listened_for: dict[int, None] = {}  # children that called listen(2) for them
+        # Children that called listen(2) for them: pid -> what tells it from others of that pid.
+        self._listened_for: dict[int, int] = {}
         peer.we_connect_for(self._caller_of)
 
     def note(self, looked: SocketFacts) -> None:
@@ -145,7 +146,8 @@ class Servers:
         the server has closed its socket since, or is in another network namespace."""
         assert looked.kind is not None, "it listens"
         pid, _uid = call.listener(looked.held)
-        _keep(self._listened_for, pid, None, _MOST_LISTENED_FOR)
+        number, _has_ended = call.identity_of_listener(looked.held)
+        _keep(self._listened_for, pid, number, _MOST_LISTENED_FOR)
         server, name = named(looked.held), _name_of(looked)
         key = (name, looked.kind.type) if name.startswith("@") else file_of(server)
         if key is not None:
@@ -172,15 +174,21 @@ class Servers:
     def outside(self, looked: SocketFacts, pid: int, uid: int) -> Outside | None:
         """Return the process outside the session that a new connection reaches, or None. `pid` and
         `uid` are the listener's, as reported by the kernel."""
-        if uid != self._uid or pid in self._sigwrap_pids or self._processes.has(pid):
+        if uid != self._uid:
             return None
-        found = procfs.stat(pid) if pid > 0 else None
-        has_ended = found is None or found.has_ended
+        number, has_ended = call.identity_of_listener(looked.held)
+        if not has_ended and (pid in self._sigwrap_pids or self._processes.has(pid)):
+            return None
+        found = procfs.stat(pid) if pid > 0 and not has_ended else None
+        if found is not None and found.has_ended:
+            found = None
         # The child that listened for a server ends after its answer, so it may still run.
-        is_a_child = found is not None and found.ppid == self._supervisor_pid
-        if ((has_ended or is_a_child) and pid in self._listened_for) or self._is_own(looked):
+        may_be_it = found is None or found.ppid == self._supervisor_pid
+        if may_be_it and number in (0, self._listened_for.get(pid)) and pid in self._listened_for:
             return None
-        if found is None or has_ended:
+        if self._is_own(looked):
+            return None
+        if found is None:
             return Outside(pid)
         if self._processes.of_pid(pid) is not None:
             return None

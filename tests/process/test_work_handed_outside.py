@@ -98,3 +98,22 @@ def test_a_server_of_the_session_that_closes_its_socket_at_once_is_not_outside(
     assert as_user.run("--", *PYTHON, "-c", script).returncode == 0
     events = as_user.sealed_events("connection_allowed", "work_handed_outside")
     assert {each.type for each in events} == {"connection_allowed"}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+def test_a_pid_of_the_session_hides_no_listener_that_had_it(
+    sigwrap: Sigwrap, programs: Path
+) -> None:
+    ended, takes = (
+        str(programs / f"{name}.py")
+        for name in ("listener_has_ended", "takes_the_listeners_number")
+    )
+    server = sigwrap.start_line([*PYTHON, ended, sigwrap.mark])
+    pid = reader(server.stdout).line().decode()
+    done = sigwrap.run("-p", "agent-observe", "--", *PYTHON, takes, sigwrap.mark, pid)
+    if done.stdout == b"False\n":
+        pytest.skip("other processes took the number")
+    assert (done.returncode, done.stdout) == (0, b"True\n"), done.stderr
+    found = [event.payload for event in sigwrap.sealed_events("work_handed_outside")]
+    assert {each["peer_pid"] for each in found} == {int(pid)}
+    assert sum(each.get("count", 1) for each in found) == 7
