@@ -99,6 +99,7 @@ OWN_CALLS = {  # in modules that also call callers' objects
     ("ioctl TIOCNXCL", "front/terminal.py"),
     ("read", "kernel/signals.py"),
     ("fstat", "kernel/descriptors.py"),
+    ("fstat", "network/call.py"),  # of a pidfd
     ("close_range", "kernel/descriptors.py"),
     ("fcntl F_SETPIPE_SZ", "kernel/descriptors.py"),
 }
