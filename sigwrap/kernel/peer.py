@@ -24,7 +24,7 @@ from sigwrap.bare import NamedTuple, socket
 from sigwrap.kernel import procfs
 from sigwrap.kernel.signals import SI_USER, SignalInfo, has_ended
 
-_SO_PEERPIDFD = 77  # Linux 6.5; also after the peer has ended
+SO_PEERPIDFD = 77  # Linux 6.5; also after the peer has ended
 _SO_COOKIE = 57
 _UCRED = struct.Struct("=iII")
 SUPERVISOR_NAME = "sigwrap-super"
@@ -201,7 +201,7 @@ def _pin(connection: socket.socket, pid: int) -> tuple[int, bool] | None:
     if pid <= 0:  # it is in a pid namespace that is not below this one
         return None
     try:
-        return connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD), False
+        return connection.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD), False
     except OSError as refusal:
         if refusal.errno != errno.ENOPROTOOPT:
             return None

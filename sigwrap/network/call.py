@@ -36,6 +36,7 @@ from sigwrap.kernel import procfs
 from sigwrap.kernel.descriptors import duplicate, let_go
 from sigwrap.kernel.libc import libc
 from sigwrap.kernel.memory import Memory
+from sigwrap.kernel.peer import SO_PEERPIDFD
 from sigwrap.kernel.seccomp import Notification, int32, take_a_filter
 from sigwrap.kernel.signals import has_ended
 from sigwrap.policy.judge.network import LOOPBACK_ADDRESS, Direction, Endpoint, Protocol, plain
@@ -65,7 +66,6 @@ _SOCKETCALLS = {
 _SOL_SOCKET = 1
 _SO_TYPE, _SO_PROTOCOL, _SO_DOMAIN = 3, 38, 39
 _SO_PEERCRED = 17
-_SO_PEERPIDFD = 77  # Linux 6.5
 _SO_SNDTIMEO = 21
 _MSG_DONTWAIT, _MSG_NOSIGNAL = 0x40, 0x4000
 _TIMEVAL = struct.Struct("qq")
@@ -326,7 +326,7 @@ def identity_of_listener(fd: int) -> tuple[int, bool]:
     The number is 0 if the kernel does not say, and before Linux 6.9 it is the same for all.
     """
     try:
-        (pidfd,) = _option(fd, _SO_PEERPIDFD)
+        (pidfd,) = _option(fd, SO_PEERPIDFD)
     except OSError:
         return 0, False
     try:

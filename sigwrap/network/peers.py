@@ -184,7 +184,8 @@ class Servers:
             found = None
         # The child that listened for a server ends after its answer, so it may still run.
         may_be_it = found is None or found.ppid == self._supervisor_pid
-        if may_be_it and number in (0, self._listened_for.get(pid)) and pid in self._listened_for:
+        kept = self._listened_for.get(pid)
+        if may_be_it and kept is not None and number in (0, kept):
             return None
         if self._is_own(looked):
             return None

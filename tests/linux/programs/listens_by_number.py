@@ -44,7 +44,7 @@ print("reaped:", objection())
 fork_as(listener)
 assert not peer.carries_more_filters_than_us(listener)
 print("another:", objection())
-peer._SO_PEERPIDFD = NO_SUCH_OPTION
+peer.SO_PEERPIDFD = NO_SUCH_OPTION
 print("by number:", objection())
 listening.listen()  # as ourselves
 libc.set_process_name(b"sigwrap-super")
