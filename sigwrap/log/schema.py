@@ -111,6 +111,8 @@ def _time(time_ns: str) -> str:
     return f"{seconds} || printf('.%09dZ', {time_ns} % 1000000000)"
 
 
+# Those that a CI job has; `labels` has the user's own too.
+LABELS = ("repo", "revision", "pipeline", "run", "job")
 _COMMAND_SQL = "shell_words(json_extract(payload, '$.argv'))"
 _IS_SIGNAL = f"type IN ({_words(SIGNAL_TYPES)})"
 
@@ -158,6 +160,8 @@ _SESSIONS = View(
         *_fields(TEXT, "host", "cwd", "policy", "policy_digest", "profile"),
         *_fields(TEXT, "missing", source="payload"),
         *_fields(TEXT, "inside", "sigwrap", "kernel", "machine"),
+        *(_field(TEXT, name, f"labels.{name}") for name in LABELS),
+        *_fields(TEXT, "labels"),
         *_plain(TEXT, "head"),
     ),
     f"(SELECT *, {_FIELDS_SQL}, CASE state WHEN 'ended' THEN last END AS end_fields FROM log_ends)",
