@@ -53,6 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("exec", "network", "approve", "control", "join"),
     },
     "report": {"log"},
+    "fleet": {"sigwrap", "kernel", "log", "report"},
     "doctor": {
         *("kernel", "log", "start", "session", "front", "exec", "approve"),
         *("control", "session.run", "report"),

@@ -1,0 +1,5 @@
+"""Many sessions of many machines in one place: what a run that ships nothing never imports.
+
+rows         a session's log as flat rows, in segments
+lake         the rows as tables and views of DuckDB, ClickHouse, Spark and Trino
+"""
