@@ -20,6 +20,9 @@ COMMANDS: dict[str, Rows] = {
         "export": ("export", "Export events as JSON lines, CSV, Prometheus metrics or SQLite"),
         "verify": ("verify", "Check that a log was not changed"),
     },
+    "Many machines": {
+        "lake": ("lake", "Read the sessions of many machines in one place"),
+    },
     "Approve and stop": {
         "approve": ("approvals", "Approve a request"),
         "deny": ("approvals", "Deny a request"),

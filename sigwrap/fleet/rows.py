@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -32,9 +33,12 @@ _OF_SESSIONS, _OF_PROCESSES, _OF_EVENTS = (
     VIEWS[name] for name in ("sessions", "processes", "events")
 )
 EVENT_VIEWS = tuple(v for v in VIEWS.values() if v not in (_OF_SESSIONS, _OF_PROCESSES, _OF_EVENTS))
-_CONTEXT = tuple(Column(name, TEXT, "") for name in ("host", "repo", "date"))
+CONTEXT = tuple(Column(name, TEXT, "") for name in ("host", "repo", "date"))
 _COUNTED = Column("counted", INTEGER, "counted")
 _FITS: dict[str, type | tuple[type, ...]] = {TEXT: str, INTEGER: int, REAL: (int, float)}
+
+
+Fields = dict[str, Value]  # without those that are NULL
 
 
 class Segment(NamedTuple):
@@ -66,9 +70,9 @@ def _wide() -> tuple[Column, ...]:
 
 
 TABLES: dict[str, tuple[Column, ...]] = {
-    "events": (*_wide(), *_CONTEXT),
-    "processes": (*_OF_PROCESSES.columns, *_CONTEXT),
-    "sessions": tuple({each.name: each for each in (*_OF_SESSIONS.columns, *_CONTEXT)}.values()),
+    "events": (*_wide(), *CONTEXT),
+    "processes": (*_OF_PROCESSES.columns, *CONTEXT),
+    "sessions": tuple({each.name: each for each in (*_OF_SESSIONS.columns, *CONTEXT)}.values()),
 }
 RECORDS = {"events": "event", "processes": "process", "sessions": "session"}
 
@@ -92,13 +96,16 @@ def _selects() -> Iterator[str]:
 _SELECTS = tuple(_selects())
 
 
-def segments(session: Session, meanwhile: Callable[[int], None]) -> Iterator[Segment]:
+def segments(
+    session: Session, meanwhile: Callable[[int], None] = lambda events: None
+) -> Iterator[Segment]:
     """Yield the rows of a session. If its log is damaged, yield its start, and raise StoreError.
 
     `meanwhile` gets the number of events read.
     """
     with closing(QueryDatabase()) as database:
-        maker = _Maker(database, session)
+        maker = Maker(database, session.id)
+        database.fill(session, [_OF_SESSIONS], lambda seen: None)
         damage = None
         batches = _batches(session.readable_rows(lambda type_name: True))
         waiting: Segment | None = None
@@ -135,52 +142,64 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-class _Maker:
-    def __init__(self, database: QueryDatabase, session: Session) -> None:
+class Maker:
+    """Makes the rows of one session, in a database of its own that has the session's ends."""
+
+    def __init__(self, database: QueryDatabase, session_id: str) -> None:
         self._database = database
-        self._session_id = session.id
-        self._context: dict[str, Value] = {}
-        database.fill(session, [_OF_SESSIONS], lambda seen: None)
-        names, rows = database.made("SELECT * FROM sessions")
-        for row in rows:
-            found = dict(zip(names, row, strict=True))
-            self.date = str(found["started"] or _NO_DATE)[: len("YYYY-MM-DD")]
-            self._context = {"host": found["host"], "repo": found["repo"], "date": self.date}
-        self._session_lines = [*self._lines("sessions")]
+        self._session_id = session_id
+        self._context: Fields = {}
+
+    @cached_property
+    def session(self) -> Fields:
+        fields = next(self._made("sessions", "SELECT * FROM sessions"))
+        date = str(fields.get("started", _NO_DATE))[: len(_NO_DATE)]
+        context = {"host": fields.get("host"), "repo": fields.get("repo"), "date": date}
+        self._context = {name: value for name, value in context.items() if value is not None}
+        return {**fields, **self._context}
+
+    def events(self, batch: list[Row]) -> Iterator[Fields]:
+        """Yield the rows of these events, not in their order."""
+        self._database.replace_rows(self._session_id, batch, kept=_OF_PROCESSES.types)
+        for select in _SELECTS:
+            yield from self._made("events", select)
+
+    def processes(self) -> Iterator[Fields]:
+        """Yield the processes of all events so far; to be called last."""
+        self._database.replace_by_kept()
+        return self._made("processes", "SELECT * FROM processes")
 
     def segment(self, batch: list[Row]) -> Segment:
         first, last = batch[0], batch[-1]
-        self._database.replace_rows(self._session_id, batch, kept=_OF_PROCESSES.types)
-        lines = [*self._session_lines]
-        for select in _SELECTS:
-            lines += self._lines("events", select)
-        return Segment(self._session_id, self.date, first.seq, last.seq, last.hash, lines)
+        lines = [_dumps(self.session), *map(_dumps, self.events(batch))]
+        date = str(self.session["date"])
+        return Segment(self._session_id, date, first.seq, last.seq, last.hash, lines)
 
     def with_processes(self, last: Segment) -> Iterator[Segment]:
         """Yield the segment with the session's processes, and more if they are too many."""
-        self._database.replace_by_kept()
-        lines = self._lines("processes")
+        lines = map(_dumps, self.processes())
         last.lines.extend(islice(lines, MOST_ROWS))
         yield last
         part = 0
         while more := [*islice(lines, MOST_ROWS)]:
             part += 1
-            more = [*self._session_lines, *more]
+            more = [_dumps(self.session), *more]
             yield last._replace(first=last.last + 1, lines=more, part=part)
 
-    def _lines(self, table: str, select: str = "") -> Iterator[str]:
-        names, rows = self._database.made(select or f"SELECT * FROM {table}")
+    def _made(self, table: str, select: str) -> Iterator[Fields]:
+        names, rows = self._database.made(select)
         types = {each.name: each.type for each in TABLES[table]}
         fits = [(name, types[name] is TEXT, _FITS[types[name]]) for name in names]
         record = {"record": RECORDS[table]}
         for row in rows:
-            fields: dict[str, Value] = {**record}
+            fields: Fields = {**record}
             for (name, is_text, kind), value in zip(fits, row, strict=True):
                 if isinstance(value, kind):
                     fields[name] = value
                 elif is_text and value is not None:
                     fields[name] = str(value)
-            yield _dumps({**fields, **self._context})
+            fields.update(self._context)
+            yield fields
 
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode

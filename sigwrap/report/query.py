@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from itertools import chain, islice
 
 from sigwrap.errors import StoreError, UsageError
-from sigwrap.events import texts
+from sigwrap.events import Event, texts
 from sigwrap.log.codec import Row as LogRow
 from sigwrap.log.reader import Session
 from sigwrap.log.schema import EXPORTED, VIEWS, View, log_view, words_in_sql
@@ -190,14 +190,16 @@ class QueryDatabase:
     def _copy_ends(self, session: Session) -> None:
         ending = ending_of(session)  # before reading, because the session may end meanwhile
         first, last = session.ends()
-        if first is None or last is None:
-            return
-        state = "ended" if last.type == "session_ended" else ending.value
+        if first is not None and last is not None:
+            self.add_ends(session.id, first, last, ending.value)
+
+    def add_ends(self, session_id: str, first: Event, last: Event, ending: str) -> None:
+        state = "ended" if last.type == "session_ended" else ending
         payloads = json.dumps(first.payload), json.dumps(last.payload)
         times = first.time_ns, last.time_ns
         self._connection.execute(
             "INSERT INTO log_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (session.id, state, *payloads, *times, last.seq, last.hash),
+            (session_id, state, *payloads, *times, last.seq, last.hash),
         )
 
     def write_tables(self) -> None:
