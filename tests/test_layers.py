@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "exec",
             "record",
         ),
-        *("record", "approve", "control", "join", "session.run", "report", "doctor", "watch"),
+        *("record", "approve", "control", "join", "session.run", "report", "fleet", "doctor", "watch"),
     },
     "__main__": {"early", "imports", "cli"},
 }

@@ -18,7 +18,7 @@ EXAMPLES = {
     "query": (
         'sigwrap query "select what, rule, count from denials"',
         'sigwrap query "select name, exit_status from sessions" --all',
-        'sigwrap query --lake s3://logs/ci "select rule, count(*) from denials group by rule"',
+        'sigwrap query --lake s3://logs/ci "select session, reason from sessions"',
     ),
     "export": (
         "sigwrap export --format jsonl -o events.jsonl",

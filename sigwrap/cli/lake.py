@@ -46,7 +46,10 @@ def sql(
         typer.Option(metavar="YYYY-MM-DD", help="Date to load or compact [default: yesterday]"),
     ] = None,
 ) -> None:
-    """Print SQL for an engine: its tables, the views of sigwrap query, and compaction."""
+    """Print an engine's SQL: tables, views, compaction.
+
+    The views are those of sigwrap query.
+    """
     from sigwrap.fleet.duck import place_of
     from sigwrap.fleet.lake import SCRIPTS
 
@@ -66,7 +69,10 @@ def compact(
         ),
     ] = None,
 ) -> None:
-    """Write the rows of past days into Parquet files, which engines read faster."""
+    """Write the rows of past days into Parquet files.
+
+    Engines read these faster than the files that sigwrap ship sends.
+    """
     from sigwrap.fleet.duck import Lake
 
     done = Lake(at, os.environ).compact([_date(each) for each in date or []])

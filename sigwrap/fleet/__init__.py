@@ -2,4 +2,6 @@
 
 rows         a session's log as flat rows, in segments
 lake         the rows as tables and views of DuckDB, ClickHouse, Spark and Trino
+duck         a lake read by DuckDB
+audit        checks of a lake: hash chains, two histories, missing ends, changed columns
 """
