@@ -1,0 +1,3 @@
+from tests.report.conftest import made, scenario
+
+__all__ = ["made", "scenario"]
