@@ -104,7 +104,7 @@ _TYPES = (
         "kernel machine policy profile policy_sources policy_variables policy_digest",
         "judgement grace_s capabilities missing keyed environment_removed preset",
         "daemons_outside labels",  # `judgement`: version of the judging
-        version=2,
+        version=3,
     ),
     _event("exec_allowed", *EXEC_FIELDS, outcome=ALLOWED),
     _event("exec_audited", *EXEC_FIELDS, outcome=AUDITED),
@@ -239,6 +239,7 @@ def _request_id_to_approval_id(payload: Payload) -> Payload:
 # log may hold anything.
 UPCASTERS: dict[tuple[str, int], Upcaster] = {
     ("session_started", 1): _capabilities_of_any_platform,
+    ("session_started", 2): dict,  # shipped policies had their text
     ("approval_requested", 1): _request_id_to_approval_id,
     ("approval_granted", 1): _request_id_to_approval_id,
     ("approval_denied", 1): _request_id_to_approval_id,

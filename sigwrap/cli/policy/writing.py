@@ -49,7 +49,7 @@ from sigwrap.policy.tools.starter import (
 )
 from sigwrap.report.check.decisions import NoPolicy, recorded_sources, recorded_variables
 from sigwrap.session.settings import DEFAULT_POLICY
-from sigwrap.start.policy_files import SHIPPED, find_base, load_policy, read_source
+from sigwrap.start.policy_files import SHIPPED, find_base, load_policy
 from sigwrap.text import shell_words
 
 _SUFFIXES = (".yaml", ".yml")
@@ -269,7 +269,7 @@ def _selector(session: Session) -> str:
     except NoPolicy as why:
         raise SessionError(f"{session.id}: {why}", "name the base with --extends") from why
     shipped = source.name.removesuffix(".yaml")
-    if shipped in SHIPPED and read_source(shipped).text == source.text:
+    if source.shipped:
         return shipped
     path = os.path.normpath(os.path.join(text(started.get("cwd")) or "/", source.name))
     # The shipped policy of another version has another text.

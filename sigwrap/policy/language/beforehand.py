@@ -49,7 +49,7 @@ def form_of(source: Source) -> ShippedForm | None:
     if not (source.shipped and source.for_a_run):
         return None
     form = form_of_shipped(source.name)
-    return form if digest_of(source.text) == form.digest else None
+    return form if (source.digest or digest_of(source.text)) == form.digest else None
 
 
 def parts(form: ShippedForm, file: str, filler: Filler) -> Parts:

@@ -46,6 +46,7 @@ class Source(NamedTuple):
     text: str
     shipped: bool = False  # its patterns are known to be good: tests compile them
     for_a_run: bool = False  # which has no use for its tests
+    digest: str = ""  # of a shipped text that is not here: a log has only that
 
 
 class ShippedForm(NamedTuple):
@@ -58,12 +59,15 @@ class ShippedForm(NamedTuple):
 
 def is_shipped(name: str, text: str) -> bool:
     """Return whether this very text is that of a shipped policy."""
-    if name.removesuffix(".yaml") not in SHIPPED:
-        return False
     try:
-        return digest_of(text) == form_of_shipped(name).digest
+        return has_digest(name, digest_of(text))
     except UnicodeEncodeError:  # lone surrogates
         return False
+
+
+def has_digest(name: str, digest: str) -> bool:
+    """Return whether a shipped policy has this name and digest."""
+    return name.removesuffix(".yaml") in SHIPPED and form_of_shipped(name).digest == digest
 
 
 def form_of_shipped(file: str) -> ShippedForm:
@@ -104,10 +108,15 @@ class Parts(NamedTuple):
 
 
 def policy_texts(sources: Sequence[Source], variables: Mapping[str, str]) -> Payload:
-    """Return them for the event; `sources` are the policy and then its bases."""
+    """Return them for the event; `sources` are the policy and then its bases.
+
+    A shipped text has 40 KB and is in sigwrap itself, so the log has its digest alone.
+    """
     texts: Payload = {
         "policy_sources": [
-            {"name": each.name, "text": each.text, **({"shipped": True} if each.shipped else {})}
+            {"name": each.name, "digest": form_of_shipped(each.name).digest}
+            if each.shipped
+            else {"name": each.name, "text": each.text}
             for each in sources
         ],
         "policy_variables": dict(variables),

@@ -45,7 +45,7 @@ from sigwrap.policy.judge.request import (
     is_below_policies,
 )
 from sigwrap.policy.judge.rules import Policy, exceeded, used_up
-from sigwrap.policy.language.document import Source, digest_of_texts, is_shipped
+from sigwrap.policy.language.document import Source, digest_of_texts, has_digest, is_shipped
 from sigwrap.policy.language.parse import MAX_BASES, parse_policy
 from sigwrap.policy.tools.again import Again
 from sigwrap.text import beginning
@@ -134,9 +134,7 @@ def recorded_sources(started: Payload) -> list[Source]:
     """Return the recorded texts, the policy's own first; never empty."""
     recorded = started.get("policy_sources")
     sources = [
-        _source(
-            text(each.get("name")), text(each.get("text")), says_shipped=bool(each.get("shipped"))
-        )
+        _source(each, text(started.get("sigwrap")))
         for each in (recorded[: MAX_BASES + 1] if isinstance(recorded, list) else [])
         if isinstance(each, dict)
     ]
@@ -145,10 +143,13 @@ def recorded_sources(started: Payload) -> list[Source]:
     return sources
 
 
-def _source(name: str, content: str, *, says_shipped: bool) -> Source:
+def _source(recorded: Payload, version: str) -> Source:
+    name, content, digest = (text(recorded.get(each)) for each in ("name", "text", "digest"))
+    if digest and not has_digest(name, digest):
+        raise NoPolicy(f"this sigwrap lacks the policy {name} as sigwrap {version} ships it")
     # A shipped text is not checked again, and a log can claim that of any text.
-    is_ours = says_shipped and is_shipped(name, content)
-    return Source(name, content, shipped=is_ours, for_a_run=is_ours)
+    is_ours = bool(digest) or (bool(recorded.get("shipped")) and is_shipped(name, content))
+    return Source(name, content, shipped=is_ours, for_a_run=is_ours, digest=digest)
 
 
 def _first_line(error: PolicyError) -> str:

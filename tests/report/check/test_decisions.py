@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import sigwrap
 from sigwrap.events import DECISION_TYPES, Event, Payload
 from sigwrap.exec.facts import NOT_DUMPABLE, stalled
+from sigwrap.policy import SHIPPED
 from sigwrap.policy.judge.network import OUT_OF_RULES
 from sigwrap.policy.judge.request import (
     PROTECTS_SIGWRAP,
@@ -34,12 +35,14 @@ from sigwrap.report.check.decisions import (
     OTHER_VERSION,
     TRACED,
     ReproductionFold,
+    recorded_policy,
 )
 from sigwrap.report.check.verify import Outcome, verify_session, with_reproduction
 from sigwrap.session.effects import CannotHold, Held, SignalTarget
 from sigwrap.session.lineage import Process
 from sigwrap.signal import facts as signal_facts
 from sigwrap.signal.facts import CallKind, SignalFacts, TargetGroup
+from sigwrap.start.policy_files import host_variables, load_with_sources
 from tests.policy.test_properties import command_rules, policy, programs
 from tests.policy.test_properties import signal_rules as rules_of
 from tests.report.check.mediated import (
@@ -372,6 +375,9 @@ def test_another_version_may_have_judged_otherwise(made: Mediated, different: Pa
             "cannot load the recorded policy",
         ),
         ([{"name": "ci.yaml", "text": NOT_A_PATTERN, "shipped": True}], "cannot load"),
+        ([{"name": "ci.yaml", "digest": "0" * 64}], "this sigwrap lacks the policy ci.yaml as"),
+        ([{"name": "../x.yaml", "digest": "0" * 64}], "this sigwrap lacks the policy ../x.yaml"),
+        ([{"name": "ci.yaml", "digest": ["x"]}], "cannot load the recorded policy"),
     ],
 )
 def test_a_policy_that_is_none_is_said(sources: object, why: str) -> None:
@@ -382,6 +388,29 @@ def test_a_policy_that_is_none_is_said(sources: object, why: str) -> None:
     found = fold.result()
     assert [reason.startswith(why) for reason in found.not_judged] == [True]
     assert found.row == 1  # the digest belongs to another text
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_policy_is_recorded_by_its_digest_and_loaded_again(name: str) -> None:
+    variables = host_variables(".")
+    policy, sources = load_with_sources(name, variables=variables)
+    started = policy_texts(sources, variables)
+    assert len(json.dumps(started)) < 1_000
+    assert recorded_policy(started)._replace(cases=()) == policy._replace(cases=())
+
+
+def test_a_policy_of_the_users_own_is_recorded_with_its_text(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("version: 1\nname: mine\nextends: agent-default\n", encoding="utf-8")
+    variables = host_variables(".")
+    policy, sources = load_with_sources(str(mine), variables=variables)
+    started = policy_texts(sources, variables)
+    mine.unlink()
+    assert recorded_policy(started) == policy
+    assert [sorted(each) for each in started["policy_sources"]] == [
+        ["name", "text"],
+        ["digest", "name"],
+    ]
 
 
 ANYTHING = st.recursive(
