@@ -11,7 +11,7 @@ segment has the session's row: `events` and `head` name the last event that it m
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from functools import cached_property
 from itertools import islice
@@ -97,17 +97,21 @@ _SELECTS = tuple(_selects())
 
 
 def segments(
-    session: Session, meanwhile: Callable[[int], None] = lambda events: None
+    session: Session,
+    meanwhile: Callable[[int], None] = lambda events: None,
+    *,
+    ends: Collection[int] = (),
 ) -> Iterator[Segment]:
     """Yield the rows of a session. If its log is damaged, yield its start, and raise StoreError.
 
-    `meanwhile` gets the number of events read.
+    `meanwhile` gets the number of events read. `ends`: events that end a segment, as when the log
+    was shorter.
     """
     with closing(QueryDatabase()) as database:
         maker = Maker(database, session.id)
         database.fill(session, [_OF_SESSIONS], lambda seen: None)
         damage = None
-        batches = _batches(session.readable_rows(lambda type_name: True))
+        batches = _batches(session.readable_rows(lambda type_name: True), ends)
         waiting: Segment | None = None
         try:
             for batch in batches:
@@ -123,7 +127,7 @@ def segments(
             raise damage
 
 
-def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+def _batches(rows: Iterator[Row], ends: Collection[int]) -> Iterator[list[Row]]:
     """Yield the rows in batches, also those before damage, and raise its StoreError."""
     batch: list[Row] = []
     characters = 0
@@ -131,7 +135,8 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
         for row in rows:
             batch.append(row)
             characters += len(row.payload)
-            if len(batch) == MOST_ROWS or characters > _MOST_CHARACTERS:
+            is_full = len(batch) == MOST_ROWS or characters > _MOST_CHARACTERS
+            if is_full or row.seq in ends:
                 yield batch
                 batch, characters = [], 0
     except StoreError:

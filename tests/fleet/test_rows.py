@@ -81,6 +81,11 @@ def test_a_second_reading_makes_the_same_segments(
     assert len({each.name for each in first}) == len(first)
 
 
+def test_a_log_that_has_grown_has_the_segments_from_before(log: Scenario) -> None:
+    found = [(each.first, each.last) for each in segments(log.session, ends=(3, 9, 99))]
+    assert found == [(1, 3), (4, 9), (10, 16)]
+
+
 def test_many_processes_follow_the_events_in_parts(
     made: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
