@@ -130,7 +130,8 @@ def main(engine: str, *server: str) -> int:
         duckdb.make_views()
         expected = {each: list(duckdb.select(sql)[1]) for each, sql in QUESTIONS.items()}
         different = 0
-        with {"spark": spark, "trino": trino}[engine](lake, date, *server) as run:
+        made = spark(lake, date) if engine == "spark" else trino(lake, date, *server)
+        with made as run:
             for each, sql in QUESTIONS.items():
                 started = time.monotonic()
                 found = run(sql)
