@@ -29,7 +29,7 @@ DATE = "2025-11-21"  # of the scenarios' sessions
 QUESTIONS = {
     "denials by rule, repository and host": "select s.host, s.repo, d.rule, d.what, "
     "sum(d.count) as n from denials d join sessions s on s.session = d.session "
-    "group by s.host, s.repo, d.rule, d.what order by n desc, s.host, d.rule, d.what",
+    "group by s.host, s.repo, d.rule, d.what order by n desc, s.host, s.repo, d.rule, d.what",
     "sessions that connected there": "select c.session, s.host, c.destination, sum(c.count) as n "
     "from connections c join sessions s on s.session = c.session where c.destination like "
     "'example.org%' group by c.session, s.host, c.destination order by n desc, c.session",
