@@ -53,6 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("exec", "network", "approve", "control", "join"),
     },
     "report": {"log"},
+    "fleet": {"sigwrap", "kernel", "log", "report"},
     "doctor": {
         *("kernel", "log", "start", "session", "front", "exec", "approve"),
         *("control", "session.run", "report"),
@@ -69,7 +70,8 @@ MAY_IMPORT: dict[str, set[str]] = {
             "exec",
             "record",
         ),
-        *("record", "approve", "control", "join", "session.run", "report", "doctor", "watch"),
+        *("record", "approve", "control", "join", "session.run", "report", "fleet", "doctor"),
+        "watch",
     },
     "__main__": {"early", "imports", "cli"},
 }
