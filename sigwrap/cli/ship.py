@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -73,7 +74,7 @@ def ship(
     from sigwrap.fleet.shipping import ship as ship_session
 
     shipped = events = 0
-    with held(folder, SESSIONS_FOLDER) as files:
+    with closing(objects), held(folder, SESSIONS_FOLDER) as files:
         for session in chosen:
             if session.running and not session.id.startswith(HOOK_LOG):
                 note(f"skipped {printable(session.id)}: it is running")

@@ -36,6 +36,8 @@ class Objects(Protocol):
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield the keys that begin with this, in order."""
 
+    def close(self) -> None: ...
+
 
 def objects_at(
     url: str,
@@ -81,6 +83,9 @@ class Folder:
             if not stat.S_ISREG(found.st_mode) or found.st_uid not in (os.geteuid(), 0):
                 raise OSError(0, "a link or a foreign file is in its place")
             return False
+
+    def close(self) -> None:
+        pass
 
     def get(self, key: str) -> bytes:
         with self._complaint(key), self._opened(os.path.dirname(key), make=False) as folder:

@@ -22,7 +22,6 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from sigwrap.errors import StoreError
-from sigwrap.events import Event
 from sigwrap.fleet.objects import Objects
 from sigwrap.fleet.rows import Segment, segments
 from sigwrap.log.codec import Row, decode_row
@@ -60,13 +59,9 @@ class _Readable(Session):
 
     def rows(self, after_seq: int = 0) -> Iterator[Row]:
         try:
-            yield from super().rows(after_seq)
-        except StoreError as error:
-            self.problem = str(error)
-
-    def events(self, after_seq: int = 0) -> Iterator[Event]:
-        try:
-            yield from map(decode_row, self.rows(after_seq))
+            for row in super().rows(after_seq):
+                decode_row(row)
+                yield row
         except StoreError as error:
             self.problem = str(error)
 
