@@ -14,9 +14,9 @@ from sigwrap.cli.options import StoreOption, existing_store
 from sigwrap.cli.output import note
 from sigwrap.cli.several import Several
 from sigwrap.cli.showing import show_lines
-from sigwrap.errors import SessionError, StoreError, UsageError
+from sigwrap.errors import ObjectsError, SessionError, StoreError, UsageError
 from sigwrap.events import HOOK_LOG, counted
-from sigwrap.fleet.objects import TIMEOUT_S, ObjectsError, objects_at
+from sigwrap.fleet.objects import TIMEOUT_S, objects_at
 from sigwrap.log.catalog import held, is_path, session_ids
 from sigwrap.log.folder import SESSIONS_FOLDER, database_path
 from sigwrap.log.reader import Session

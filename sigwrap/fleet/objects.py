@@ -13,16 +13,12 @@ from contextlib import contextmanager
 from typing import Protocol
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from sigwrap.errors import SigwrapError, UsageError
+from sigwrap.errors import ObjectsError, UsageError
 
 TIMEOUT_S = 30.0
 _KINDS = "s3://BUCKET/PREFIX or file:///DIR"
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LARGEST_OBJECT = 1 << 30
-
-
-class ObjectsError(SigwrapError):
-    """Nothing can be delivered or read there: another try now would not help."""
 
 
 class Objects(Protocol):

@@ -24,8 +24,7 @@ from threading import Thread
 from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
-from sigwrap.errors import UsageError
-from sigwrap.fleet.objects import ObjectsError
+from sigwrap.errors import ObjectsError, UsageError
 
 Result = TypeVar("Result")
 
@@ -251,7 +250,7 @@ def _answered(
     if connection.sock is not None:
         connection.sock.settimeout(left)
     try:
-        connection.request(method, target, body=body, headers=dict(headers))
+        connection.request(method, target, body=body or None, headers=dict(headers))
         response = connection.getresponse()
         size = _LARGEST_UNSIZED if response.length is None else response.length
         if size > _LARGEST_ANSWER:

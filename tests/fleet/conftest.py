@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from sigwrap.fleet.objects import Objects, ObjectsError, objects_at
+from sigwrap.errors import ObjectsError
+from sigwrap.fleet.objects import Objects, objects_at
 from tests.support.waiting import await_that
 
 WRITER = {"AWS_ACCESS_KEY_ID": "writer", "AWS_SECRET_ACCESS_KEY": "only-writes"}

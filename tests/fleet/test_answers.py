@@ -12,7 +12,8 @@ from contextlib import closing
 
 import pytest
 
-from sigwrap.fleet.objects import ObjectsError, objects_at
+from sigwrap.errors import ObjectsError
+from sigwrap.fleet.objects import objects_at
 from tests.support.fleet import make_sessions
 from tests.support.harness import Sigwrap
 
@@ -29,7 +30,7 @@ def _error(status: int, code: str, more: str = "", **headers: str) -> Answer:
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Gives these answers in turn, and the last one from then on. An answer 0 ends the connection."""
+    """Gives these answers in turn, the last one from then on; 0 ends the connection."""
 
     daemon_threads = True
 
@@ -181,7 +182,7 @@ def test_no_server_holds_us_longer_than_the_timeout(
         started = time.monotonic()
         with (
             closing(objects_at("s3://bucket", env, timeout_s=0.5)) as objects,
-            pytest.raises(ObjectsError, match="no answer within 0.5 s"),
+            pytest.raises(ObjectsError, match=r"no answer within 0\.5 s"),
         ):
             objects.put_new("key", b"body")
         assert time.monotonic() - started < 10
@@ -198,7 +199,7 @@ def test_keys_come_page_by_page(server: Server) -> None:
     server.answers = [(200, page, {}) for page in pages]
     with closing(objects_at("s3://bucket/p", server.env)) as objects:
         assert list(objects.keys("rows/")) == ["rows/a&b", "rows/c", "rows/d"]
-    assert "continuation-token=a%26b%3D&list-type=2&prefix=p%2Frows%2F " in server.asked[1]
+    assert "continuation-token=a%26b%3D&list-type=2&prefix=p%2Frows%2F\n" in server.asked[1]
 
 
 @pytest.mark.parametrize(
