@@ -19,6 +19,7 @@ _REORDERED = "it has right-to-left letters: a terminal may show its words in ano
 _GOES_ON = "    | "
 _NARROWEST, _WIDEST = 20, 80  # the size that a terminal reports can be wrong
 _LONG_LINE, _LONGEST_WORD, _LONGEST_LINE = 1000, 200, 4000
+_ID_END = 6
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e"}
 
 
@@ -191,6 +192,11 @@ def masked(argv: Sequence[str]) -> tuple[str, ...]:
         prefix = next((each for each in attached if word.startswith(each) and word != each), "")
         result.append(prefix + MASK if prefix and position else masked_text(word))
     return tuple(result)
+
+
+def id_end(session_id: str) -> str:
+    """Return the end of a session's id, which users type."""
+    return session_id.rpartition("-")[2][-_ID_END:]
 
 
 def masked_text(text: str) -> str:

@@ -60,18 +60,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "watch": {"kernel", "log", "start", "session", "front", "approve", "control", "report"},
     "cli": {
-        *(
-            "sigwrap",
-            "kernel",
-            "log",
-            "start",
-            "session",
-            "front",
-            "exec",
-            "record",
-        ),
-        *("record", "approve", "control", "join", "session.run", "report", "fleet", "doctor"),
-        "watch",
+        *("sigwrap", "kernel", "log", "start", "session", "front", "exec", "record", "approve"),
+        *("control", "join", "session.run", "report", "fleet", "doctor", "watch"),
     },
     "__main__": {"early", "imports", "cli"},
 }

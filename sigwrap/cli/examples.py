@@ -13,11 +13,12 @@ EXAMPLES = {
         "sigwrap report build --format html -o report.html",
     ),
     "replay": ("sigwrap replay --instant", "sigwrap replay --recorded stdout"),
-    "verify": ("sigwrap verify build",),
+    "verify": ("sigwrap verify build", "sigwrap verify --lake s3://logs/ci --strict"),
     "why": ("sigwrap why", "sigwrap why build 4711"),
     "query": (
         'sigwrap query "select what, rule, count from denials"',
         'sigwrap query "select name, exit_status from sessions" --all',
+        'sigwrap query --lake s3://logs/ci "select session, reason from sessions"',
     ),
     "export": (
         "sigwrap export --format jsonl -o events.jsonl",
@@ -34,6 +35,11 @@ EXAMPLES = {
         "sigwrap sessions prune --max-size 1G --dry-run",
     ),
     "sessions recover": ("sigwrap sessions recover",),
+    "lake sql": (
+        "sigwrap lake sql --engine clickhouse --at s3://logs/ci",
+        "sigwrap lake sql --engine duckdb --at file:///srv/lake",
+    ),
+    "lake compact": ("sigwrap lake compact --at s3://logs/ci",),
     "help": ("sigwrap help", "sigwrap help policy"),
     "approve": ("sigwrap approve", "sigwrap approve 3f2a10 --always"),
     "watch": (

@@ -27,6 +27,7 @@ class ExportFormat(Enum):
     CSV = "csv"
     PROM = "prom"
     SQLITE = "sqlite"
+    ROWS = "rows"
 
 
 app = App()
@@ -38,8 +39,8 @@ def export(
         ExportFormat,
         typer.Option(
             "--format",
-            help="Events as JSON lines or CSV, Prometheus metrics, or a SQLite database with the "
-            "views of sigwrap query as tables",
+            help="Events as JSON lines or CSV, Prometheus metrics, a SQLite database with the "
+            "views of sigwrap query as tables, or the rows that sigwrap ship sends, as JSON lines",
         ),
     ],
     sessions: SessionsArgument = None,
@@ -66,6 +67,11 @@ def _lines(kind: ExportFormat, several: Several, *, to_terminal: bool) -> Iterat
     if kind is ExportFormat.JSONL:
         for session, event in several.events():
             yield jsonl_line(event, session.id)
+    elif kind is ExportFormat.ROWS:
+        from sigwrap.fleet.rows import segments
+
+        for _, segment in several.each(segments):
+            yield from segment.lines
     elif kind is ExportFormat.PROM:
         from sigwrap.report.folds.metrics import MetricsFold
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from enum import Enum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.log.folder import DEFAULT_STORE, default_store
+
+if TYPE_CHECKING:
+    from sigwrap.fleet.duck import Lake
 
 
 def _named(option: str | None) -> str | None:
@@ -52,6 +55,16 @@ PagerOption = Annotated[
 ]
 
 
+LakeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--lake",
+        metavar="URL",
+        help="Read the sessions that sigwrap ship sent there: file:///DIR or s3://BUCKET/PREFIX",
+    ),
+]
+
+
 class Format(Enum):
     TEXT = "text"
     JSON = "json"
@@ -68,6 +81,15 @@ def with_json(parser: Any) -> Any:
         if "json" in form.type.choices:
             parser.add_option(form, ["--json"], form.name, "store_const", const="json")
     return parser
+
+
+def opened_lake(url: str) -> Lake:
+    """Return a lake with its views."""
+    from sigwrap.fleet.duck import Lake
+
+    lake = Lake(url, os.environ)
+    lake.make_views()
+    return lake
 
 
 def store_folder(option: str | None) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sigwrap.cli.group import App
-from sigwrap.cli.options import PagerOption, StoreOption, store_folder
+from sigwrap.cli.options import LakeOption, PagerOption, StoreOption, opened_lake, store_folder
 from sigwrap.cli.several import AllOption, OutputOption, SessionsArgument, Several
 from sigwrap.cli.showing import columns, show_lines
 from sigwrap.cli.whole_file import write_lines
@@ -56,6 +57,7 @@ def query(
         typer.Option("--format", help="Output format; nl: one JSON object per line"),
     ] = QueryFormat.TABLE,
     output: OutputOption = None,
+    lake: LakeOption = None,
     no_pager: PagerOption = False,
 ) -> None:
     """Query logs with SQL.
@@ -70,19 +72,36 @@ def query(
     if re.fullmatch(_A_WORD, sql.strip()):
         shown = shell_words([sql.strip()])
         raise UsageError(f"{shown} is not SQL", f'sigwrap query "select * from denials" {shown}')
+    if lake is not None:
+        if sessions or every or store is not None:
+            raise UsageError("--lake can't be combined with SESSION, --all or --store")
+        names, rows = opened_lake(lake).select(sql)
+        _show(form, names, rows, output, no_pager=no_pager)
+        return
     with closing(QueryDatabase()) as database:
         views = database.views_in(sql)
         several = Several(store_folder(store), sessions or [], every)
         if views:
             several.read(lambda session, seen: database.fill(session, views, seen))
         names, rows = database.select(sql)
-        to_terminal = output is None and os.isatty(1)
-        lines = _lines(form, names, rows, to_terminal=to_terminal)
-        if output is not None:
-            write_lines(str(output), lines, reads=several.paths)
-        else:
-            show_lines(lines, paged=not no_pager)
+        _show(form, names, rows, output, reads=several.paths, no_pager=no_pager)
     several.finish()
+
+
+def _show(
+    form: QueryFormat,
+    names: tuple[str, ...],
+    rows: Iterator[Row],
+    output: Path | None,
+    *,
+    reads: Iterable[str] = (),
+    no_pager: bool,
+) -> None:
+    lines = _lines(form, names, rows, to_terminal=output is None and os.isatty(1))
+    if output is not None:
+        write_lines(str(output), lines, reads=reads)
+    else:
+        show_lines(lines, paged=not no_pager)
 
 
 def overview(width: int) -> Iterator[str]:

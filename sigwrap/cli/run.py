@@ -23,6 +23,7 @@ from sigwrap.session.settings import Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.child import fork_child
 from sigwrap.start.command import Inherited
+from sigwrap.text import id_end
 
 if TYPE_CHECKING:
     from sigwrap.front.messages import Channel
@@ -154,4 +155,4 @@ def _refused(ended: Ended) -> list[str]:
 
 
 def _with_report(parts: list[str], ended: Ended) -> str:
-    return f"{', '.join(parts)} (sigwrap report {ended.session_id.rpartition('-')[2]})"
+    return f"{', '.join(parts)} (sigwrap report {id_end(ended.session_id)})"

@@ -48,6 +48,7 @@ def _parameter(option: RunOption) -> TyperOption:
         help=option.help,
         default=_word(default) if option.wanted else None,
         show_default=True,
+        multiple=option.repeats,
     )
 
 

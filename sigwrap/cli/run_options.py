@@ -15,7 +15,14 @@ from sigwrap.bare import Any, Enum, NamedTuple
 from sigwrap.errors import UsageError
 from sigwrap.front.interrupts import InterruptsEnd
 from sigwrap.log.folder import DEFAULT_STORE
-from sigwrap.session.settings import AGENTS, ApprovalMode, Nested, Report, RunSettings
+from sigwrap.session.settings import (
+    AGENTS,
+    LONGEST_LABEL,
+    ApprovalMode,
+    Nested,
+    Report,
+    RunSettings,
+)
 from sigwrap.text import did_you_mean, shell_words, shortened, size_bytes, span_s
 
 _HELP = "see sigwrap run --help"
@@ -69,6 +76,15 @@ def _shared_name(word: str) -> str:
     return _session_name(word)
 
 
+def _label(word: str) -> str:
+    name, equals, value = word.partition("=")
+    if not (equals and name.isidentifier() and name.isascii() and value.isprintable() and value):
+        raise ValueError(f"{word or repr(word)}: not NAME=VALUE, such as repo=shop")
+    if len(word) > LONGEST_LABEL:
+        raise ValueError(f"{shortened(word, _NAME_BYTES_MAX)}: longer than {LONGEST_LABEL}")
+    return word
+
+
 class RunOption(NamedTuple):
     """`--name VALUE` or `--name=VALUE`, or a flag. RunSettings has the defaults."""
 
@@ -78,6 +94,7 @@ class RunOption(NamedTuple):
     read: Callable[[str], object] = _text  # raises ValueError if the word is no such value
     field: str = ""  # of RunSettings
     sets: object = True  # the value of a flag
+    repeats: bool = False  # the field has all its values
 
 
 def _option(
@@ -115,6 +132,15 @@ RUN_OPTIONS = (
     _option("--policy -p", "NAME|FILE", "Policy that decides what the command may do"),
     _option("--root", "DIR", "Project directory, ${PROJECT_ROOT} in a policy"),
     _option("--name", "NAME", "Name of the session", _session_name),
+    RunOption(
+        ("--label",),
+        "NAME=VALUE",
+        "Label of the session, such as repo=shop, for queries over many sessions; in CI, repo, "
+        "revision, pipeline, run and job come from the job's variables (may be repeated)",
+        _label,
+        "labels",
+        repeats=True,
+    ),
     _option("--store", "DIR", f"Directory for session logs [default: {DEFAULT_STORE}]"),
     _time("--grace", "Time between the first Ctrl+C and the force kill"),
     _choice(
@@ -263,7 +289,8 @@ def _split(words: list[str]) -> _Line | None:
                 raise UsageError(f"{name} needs a value", line)
             value = rest.pop(0)
         try:
-            fields[option.field] = option.read(value)
+            read = option.read(value)
+            fields[option.field] = (*fields.get(option.field, ()), read) if option.repeats else read
         except ValueError as error:
             raise UsageError(f"{name} {error}", _HELP) from error
     options = words[: len(words) - len(rest)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -16,6 +16,7 @@ from sigwrap.events import Event
 from sigwrap.log.catalog import list_sessions, open_session
 from sigwrap.log.reader import Session
 
+Item = TypeVar("Item")
 SessionsArgument = Annotated[
     list[str] | None,
     typer.Argument(
@@ -90,10 +91,14 @@ class Several:
             progress.done()
 
     def events(self) -> Iterator[tuple[Session, Event]]:
+        return self.each(Session.events)
+
+    def each(self, of: Callable[[Session], Iterator[Item]]) -> Iterator[tuple[Session, Item]]:
+        """Yield what `of` yields of each session."""
         for session in self.sessions:
             try:
-                for event in session.events():
-                    yield session, event
+                for item in of(session):
+                    yield session, item
             except StoreError as error:
                 self._damaged(session, error)
 

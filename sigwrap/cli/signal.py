@@ -19,7 +19,7 @@ from sigwrap.cli.options import Format, FormatOption, StoreOption, store_folder
 from sigwrap.cli.output import out
 from sigwrap.errors import SessionError, UsageError
 from sigwrap.events import counted, number, text
-from sigwrap.text import did_you_mean, printable, shell_words
+from sigwrap.text import did_you_mean, id_end, printable, shell_words
 
 SIGNAL_SCHEMA = "sigwrap.signal/1"
 _SETTLES_WITHIN_S = 3.0  # longer than a session waits for its execs
@@ -111,7 +111,7 @@ def _send(
         known = {name: value for name, value in reply.items() if name not in ("v", "ok")}
         out(json.dumps({"schema": SIGNAL_SCHEMA, **known}, indent=2))
     else:
-        out(f"session {session_id.rpartition('-')[2]}: {_what_happened(reply)}")
+        out(f"session {id_end(session_id)}: {_what_happened(reply)}")
     if reply.get("outcome") == "failed":
         error = printable(text(reply.get("error")) or "internal error of sigwrap")
         raise SessionError(f"{wanted.name} failed: {error}")

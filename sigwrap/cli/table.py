@@ -21,6 +21,9 @@ COMMANDS: dict[str, Rows] = {
         "ship": ("ship", "Put sessions that have ended into a folder or a bucket"),
         "verify": ("verify", "Check that a log was not changed"),
     },
+    "Many machines": {
+        "lake": ("lake", "Read the sessions of many machines in one place"),
+    },
     "Approve and stop": {
         "approve": ("approvals", "Approve a request"),
         "deny": ("approvals", "Deny a request"),

@@ -14,12 +14,14 @@ from sigwrap.cli.group import App
 from sigwrap.cli.options import (
     Format,
     FormatOption,
+    LakeOption,
     PagerOption,
     SessionArgument,
     StoreOption,
+    opened_lake,
     store_folder,
 )
-from sigwrap.cli.output import note
+from sigwrap.cli.output import note, out
 from sigwrap.cli.showing import Progress, pager, style
 from sigwrap.errors import UsageError
 from sigwrap.events import Event, counted
@@ -53,9 +55,11 @@ def verify(
         typer.Option(
             "--strict",
             help="Fail also if the policy's decision can't be reproduced or a row has JSON that "
-            "sigwrap does not write (for CI)",
+            "sigwrap does not write (for CI); of a lake, also if a session has no end, is "
+            "unchecked, or has columns that differ from its payloads",
         ),
     ] = False,
+    lake: LakeOption = None,
     form: FormatOption = Format.TEXT,
     no_pager: PagerOption = False,
 ) -> None:
@@ -66,6 +70,11 @@ def verify(
     """
     if head is not None and not re.fullmatch("[0-9a-f]{64}", head):
         raise UsageError(f"--head {head!r}: not a head", "a head has 64 hexadecimal digits")
+    if lake is not None:
+        if session or store is not None:
+            raise UsageError("--lake can't be combined with SESSION or --store")
+        _verify_lake(lake, [head] if head else [], strict=strict, form=form)
+        return
     opened = open_session(store_folder(store), session)
     ending = ending_of(opened)
     decisions = ReproductionFold(sigwrap.__version__)
@@ -84,6 +93,31 @@ def verify(
     if verification.outcome is Outcome.INTACT and unproven:
         note(f"--strict: {counted(unproven, 'decision')} can't be reproduced")
     if verification.outcome is not Outcome.INTACT or unproven:
+        raise typer.Exit(1)
+
+
+def _verify_lake(url: str, heads: list[str], *, strict: bool, form: Format) -> None:
+    from sigwrap.fleet.audit import audited
+
+    progress = Progress()
+    try:
+        found = audited(
+            opened_lake(url),
+            _key(),
+            heads,
+            lambda events: progress.say(f"{events:,} events read"),
+            strict=strict,
+        )
+    finally:
+        progress.done()
+    if form is Format.JSON:
+        from sigwrap.report.forms.documents import lake_json
+
+        out(lake_json(found._asdict() | {"problems": [each._asdict() for each in found.problems]}))
+    else:
+        for line in found.lines():
+            out(line)
+    if found.problems or found.missing_heads or (strict and (found.without_end or found.unchecked)):
         raise typer.Exit(1)
 
 

@@ -53,7 +53,7 @@ _SYS_KCMP = NUMBERS["kcmp"]
 _KCMP_VM = 1
 
 _PREFIX = "sigwrap-"
-_OF_A_SESSION = re.compile(_PREFIX + r"\d{8}-\d{6}-[0-9a-f]{6}")
+_OF_A_SESSION = re.compile(_PREFIX + r"\d{8}-\d{6}-[0-9a-f]{6,16}")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ENDS_WITHIN_S = 0.2
 _PAUSE_S = 0.005

@@ -1,34 +1,209 @@
-"""A session's log as rows, cut into segments."""
+"""A session's log as flat rows: what `sigwrap query` shows in its views, one JSON object a row.
+
+A row's `record` says which of three it is: an event, a process or the session. An event has the
+columns of all views that show it, and its payload and hash as written, so that its hash chain can
+be checked from the rows alone. SQLite makes the rows, by the very views of `sigwrap query`.
+
+Where a segment ends depends on the log alone, so a second reading makes the same segments. Each
+segment has the session's row: `events` and `head` name the last event that it must have.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
+from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
+from sigwrap.errors import StoreError
+from sigwrap.events import EVENT_TYPES
+from sigwrap.log.codec import Row
 from sigwrap.log.reader import Session
-from sigwrap.report.forms.times import iso_time
+from sigwrap.log.schema import INTEGER, REAL, TEXT, VIEWS, Column, View, words_in_sql
+from sigwrap.report.query import QueryDatabase, Value
+
+_NO_DATE = "1970-01-01"  # of a time that SQLite has no date for
+MOST_ROWS = 10_000  # of a segment
+_MOST_CHARACTERS = 8 << 20  # of its payloads
+
+_LOG = ("session", "seq", "time", "time_ns", "type", "pid")
+_OF_SESSIONS, _OF_PROCESSES, _OF_EVENTS = (
+    VIEWS[name] for name in ("sessions", "processes", "events")
+)
+EVENT_VIEWS = tuple(v for v in VIEWS.values() if v not in (_OF_SESSIONS, _OF_PROCESSES, _OF_EVENTS))
+CONTEXT = tuple(Column(name, TEXT, "") for name in ("host", "repo", "date"))
+_COUNTED = Column("counted", INTEGER, "counted")
+_FITS: dict[str, type | tuple[type, ...]] = {TEXT: str, INTEGER: int, REAL: (int, float)}
+
+
+Fields = dict[str, Value]  # without those that are NULL
 
 
 class Segment(NamedTuple):
+    """`first` is greater than `last` where only processes are left; then `part` counts from 1."""
+
     session: str
-    date: str  # UTC date of the session's start, YYYY-MM-DD
-    first: int  # seq of its first event; last + 1 if it has only a session's final rows
+    date: str  # on which the session started, in UTC
+    first: int
     last: int
-    head: str  # hash of event `last`
-    lines: list[str]  # JSON rows without newline
+    head: str  # the hash of the event `last`
+    lines: list[str]
+    part: int = 0
+
+    @property
+    def name(self) -> str:
+        part = f"-{self.part}" if self.part else ""
+        return f"{self.first:012d}-{self.last:012d}-{self.head[:16]}{part}"
 
 
-def segments(session: Session, ends: Callable[[int, int, int], bool]) -> Iterator[Segment]:
-    """Yield the segments; one ends where `ends` says so of a seq, the rows so far, their size."""
-    lines, first, size, date, row = list[str](), 0, 0, "", None
-    for row in session.rows():
-        date = date or iso_time(row.time_ns)[:10]
-        first = first or row.seq
-        lines.append(json.dumps({"session": session.id, **row._asdict()}))
-        size += len(lines[-1])
-        if ends(row.seq, len(lines), size):
-            yield Segment(session.id, date, first, row.seq, row.hash, lines)
-            lines, first, size = [], 0, 0
-    if row is not None and lines:
-        yield Segment(session.id, date, first, row.seq, row.hash, lines)
+def _wide() -> tuple[Column, ...]:
+    columns = {
+        each.name: each for each in _OF_EVENTS.columns if each.name not in ("payload", "hash")
+    }
+    columns["counted"] = _COUNTED
+    for view in EVENT_VIEWS:
+        columns |= {each.name: each for each in view.columns if each.name not in columns}
+    columns |= {each.name: each for each in _OF_EVENTS.columns[-2:]}
+    return tuple(columns.values())
+
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    "events": (*_wide(), *CONTEXT),
+    "processes": (*_OF_PROCESSES.columns, *CONTEXT),
+    "sessions": tuple({each.name: each for each in (*_OF_SESSIONS.columns, *CONTEXT)}.values()),
+}
+RECORDS = {"events": "event", "processes": "process", "sessions": "session"}
+
+
+def _selects() -> Iterator[str]:
+    """Yield a SELECT for the types of events that the same views show."""
+    groups: dict[tuple[View, ...], list[str]] = {}
+    for type_name in EVENT_TYPES:
+        views = tuple(view for view in EVENT_VIEWS if type_name in view.types)
+        groups.setdefault(views, []).append(type_name)
+    groups.pop((), None)
+    shown = words_in_sql(name for names in groups.values() for name in names)
+    for views, names in [*groups.items(), ((), [])]:
+        columns = {each.name: each for view in (_OF_EVENTS, *views) for each in view.columns}
+        columns["counted"] = _COUNTED
+        condition = f"IN ({words_in_sql(names)})" if views else f"NOT IN ({shown})"
+        selected = ", ".join(f'{each.sql} AS "{each.name}"' for each in columns.values())
+        yield f"SELECT {selected} FROM log WHERE type {condition} ORDER BY seq"
+
+
+_SELECTS = tuple(_selects())
+
+
+def segments(
+    session: Session,
+    meanwhile: Callable[[int], None] = lambda events: None,
+    ends: Collection[int] = (),
+) -> Iterator[Segment]:
+    """Yield the rows of a session. If its log is damaged, yield its start, and raise StoreError.
+
+    `meanwhile` gets the number of events read. A segment ends with each event of `ends`, too: a log
+    that grows was shipped as far as it went then.
+    """
+    with closing(QueryDatabase()) as database:
+        maker = Maker(database, session.id)
+        database.fill(session, [_OF_SESSIONS], lambda seen: None)
+        damage = None
+        batches = _batches(session.readable_rows(lambda type_name: True), ends)
+        waiting: Segment | None = None
+        try:
+            for batch in batches:
+                if waiting is not None:
+                    yield waiting
+                waiting = maker.segment(batch)
+                meanwhile(waiting.last)
+        except StoreError as error:
+            damage = error
+        if waiting is not None:
+            yield from maker.with_processes(waiting)
+        if damage is not None:
+            raise damage
+
+
+def _batches(rows: Iterator[Row], ends: Collection[int]) -> Iterator[list[Row]]:
+    """Yield the rows in batches, also those before damage, and raise its StoreError."""
+    batch: list[Row] = []
+    characters = 0
+    try:
+        for row in rows:
+            batch.append(row)
+            characters += len(row.payload)
+            is_full = len(batch) == MOST_ROWS or characters > _MOST_CHARACTERS
+            if is_full or row.seq in ends:
+                yield batch
+                batch, characters = [], 0
+    except StoreError:
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
+
+
+class Maker:
+    """Makes the rows of one session, in a database of its own that has the session's ends."""
+
+    def __init__(self, database: QueryDatabase, session_id: str) -> None:
+        self._database = database
+        self._session_id = session_id
+        self._context: Fields = {}
+
+    @cached_property
+    def session(self) -> Fields:
+        fields = next(self._made("sessions", "SELECT * FROM sessions"))
+        date = str(fields.get("started", _NO_DATE))[: len(_NO_DATE)]
+        context = {"host": fields.get("host"), "repo": fields.get("repo"), "date": date}
+        self._context = {name: value for name, value in context.items() if value is not None}
+        return {**fields, **self._context}
+
+    def events(self, batch: list[Row]) -> Iterator[Fields]:
+        """Yield the rows of these events, not in their order."""
+        self._database.replace_rows(self._session_id, batch, kept=_OF_PROCESSES.types)
+        for select in _SELECTS:
+            yield from self._made("events", select)
+
+    def processes(self) -> Iterator[Fields]:
+        """Yield the processes of all events so far; to be called last."""
+        self._database.replace_by_kept()
+        return self._made("processes", "SELECT * FROM processes")
+
+    def segment(self, batch: list[Row]) -> Segment:
+        first, last = batch[0], batch[-1]
+        lines = [_dumps(self.session), *map(_dumps, self.events(batch))]
+        date = str(self.session["date"])
+        return Segment(self._session_id, date, first.seq, last.seq, last.hash, lines)
+
+    def with_processes(self, last: Segment) -> Iterator[Segment]:
+        """Yield the segment with the session's processes, and more if they are too many."""
+        lines = map(_dumps, self.processes())
+        last.lines.extend(islice(lines, MOST_ROWS))
+        yield last
+        part = 0
+        while more := [*islice(lines, MOST_ROWS)]:
+            part += 1
+            more = [_dumps(self.session), *more]
+            yield last._replace(first=last.last + 1, lines=more, part=part)
+
+    def _made(self, table: str, select: str) -> Iterator[Fields]:
+        names, rows = self._database.made(select)
+        types = {each.name: each.type for each in TABLES[table]}
+        fits = [(name, types[name] is TEXT, _FITS[types[name]]) for name in names]
+        record = {"record": RECORDS[table]}
+        for row in rows:
+            fields: Fields = {**record}
+            for (name, is_text, kind), value in zip(fits, row, strict=True):
+                if isinstance(value, kind):
+                    fields[name] = value
+                elif is_text and value is not None:
+                    fields[name] = str(value)
+            fields.update(self._context)
+            yield fields
+
+
+_dumps = json.JSONEncoder(separators=(",", ":")).encode

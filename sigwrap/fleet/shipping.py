@@ -16,7 +16,6 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
@@ -24,11 +23,9 @@ from typing import NamedTuple
 from sigwrap.errors import StoreError
 from sigwrap.fleet.objects import Objects
 from sigwrap.fleet.rows import Segment, segments
-from sigwrap.log.codec import Row, decode_row
 from sigwrap.log.folder import CURSOR_SUFFIX, SHIPPED_MARK, HeldFolder
 from sigwrap.log.reader import Session
 
-_MOST_ROWS, _MOST_CHARACTERS = 10_000, 8 << 20  # of a segment
 _GZIP = 31  # zlib's wbits; its header has no time
 _LONGEST_CURSOR = 1 << 16
 _MOST_DESTINATIONS = 20
@@ -52,20 +49,6 @@ class Shipped(NamedTuple):
     is_whole: bool  # everything that the log has is there
 
 
-class _Readable(Session):
-    """A log as far as it can be read."""
-
-    problem = ""
-
-    def rows(self, after_seq: int = 0) -> Iterator[Row]:
-        try:
-            for row in super().rows(after_seq):
-                decode_row(row)
-                yield row
-        except StoreError as error:
-            self.problem = str(error)
-
-
 def ship(session: Session, folder: HeldFolder, objects: Objects) -> Shipped:
     """Deliver what is not there yet; `folder` has the session's files.
 
@@ -77,33 +60,35 @@ def ship(session: Session, folder: HeldFolder, objects: Objects) -> Shipped:
         notes.append(f"{problem}: the log is shipped again from its start")
     elif cursor.complete and is_whole(session, cursor):
         return Shipped(0, [], True)
-    log = _Readable(session.id, session.path)
-    events = 0
+    events, damage, rest = 0, "", segments(session, ends=(cursor.seq, cursor.next))
 
-    def ends(seq: int, rows: int, characters: int) -> bool:
-        is_full = rows >= _MOST_ROWS or characters >= _MOST_CHARACTERS
-        return is_full or seq in (cursor.seq, cursor.next)
+    def following() -> Segment | None:
+        nonlocal damage
+        try:
+            return next(rest, None)
+        except StoreError as error:
+            damage = str(error)
+            return None
 
     def save(now: Cursor) -> None:
         _save(session.id, folder, {**cursors, objects.name: now})
 
-    rest = segments(log, ends)
-    following = next(rest, None)
-    while (segment := following) is not None:
-        following = next(rest, None)
+    later = following()
+    while (segment := later) is not None:
+        later = following()
         if segment.first <= segment.last <= cursor.seq:
             continue
         save(cursor._replace(next=segment.last))
         objects.put_new(_key(segment), _body(segment))
-        is_last = following is None and not log.problem
+        is_last = later is None and not damage
         cursor = Cursor(segment.last, segment.last, segment.head, is_last)
         save(cursor)
         events += max(0, segment.last - segment.first + 1)
-    if log.problem:
-        notes.append(f"{session.id}: shipped only its start: {log.problem}")
+    if damage:
+        notes.append(f"{session.id}: shipped only its start: {damage}")
     elif not cursor.seq:
         notes.append(f"{session.id}: nothing was recorded")
-    return Shipped(events, notes, bool(cursor.seq) and not log.problem)
+    return Shipped(events, notes, bool(cursor.seq) and not damage)
 
 
 def is_shipped(session: Session, folder: HeldFolder) -> bool:
@@ -124,10 +109,9 @@ def _key(segment: Segment) -> str:
     name = segment.session
     if not _PLAIN_ID.fullmatch(name):
         name = "id-" + _digest(name)[:32]
-    date = segment.date if _DATE.fullmatch(segment.date) else "0000-00-00"
+    date = segment.date if _DATE.fullmatch(segment.date) else "1970-01-01"
     head = segment.head if _HASH.fullmatch(segment.head) else _digest(segment.head)
-    part = f"{segment.first:012d}-{segment.last:012d}-{head[:16]}"
-    return f"rows/v1/date={date}/{name}/{part}.ndjson.gz"
+    return f"rows/v1/date={date}/{name}/{segment._replace(head=head).name}.ndjson.gz"
 
 
 def _digest(text: str) -> str:

@@ -15,6 +15,8 @@ and call shell_words(), which `sigwrap query` defines and a file spells out in S
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sigwrap.bare import NamedTuple
 from sigwrap.events import (
     ALLOWED,
@@ -96,7 +98,7 @@ def _command(name: str, key: str) -> Column:
     return Column(name, TEXT, f"shell_words(json_extract(payload, '$.{key}'))")
 
 
-def _words(names: frozenset[str] | tuple[str, ...]) -> str:
+def words_in_sql(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in sorted(names))
 
 
@@ -111,8 +113,10 @@ def _time(time_ns: str) -> str:
     return f"{seconds} || printf('.%09dZ', {time_ns} % 1000000000)"
 
 
+# Those that a CI job has; `labels` has the user's own too.
+LABELS = ("repo", "revision", "pipeline", "run", "job")
 _COMMAND_SQL = "shell_words(json_extract(payload, '$.argv'))"
-_IS_SIGNAL = f"type IN ({_words(SIGNAL_TYPES)})"
+_IS_SIGNAL = f"type IN ({words_in_sql(SIGNAL_TYPES)})"
 
 _SESSION = _plain(TEXT, "session")
 _EVENT = (*_SESSION, *_plain(INTEGER, "seq"), *_plain(TEXT, "time"), *_plain(INTEGER, "time_ns"))
@@ -129,7 +133,7 @@ _JUDGED = (*_fields(TEXT, "syscall"), *_EVALUATION)
 
 
 def _view_of(types: frozenset[str], name: str, *columns: Column) -> View:
-    source = f"log WHERE counted AND type IN ({_words(types)})"
+    source = f"log WHERE counted AND type IN ({words_in_sql(types)})"
     return View(name, (*_EVENT, *columns), source, types)
 
 
@@ -158,6 +162,8 @@ _SESSIONS = View(
         *_fields(TEXT, "host", "cwd", "policy", "policy_digest", "profile"),
         *_fields(TEXT, "missing", source="payload"),
         *_fields(TEXT, "inside", "sigwrap", "kernel", "machine"),
+        *(_field(TEXT, name, f"labels.{name}") for name in LABELS),
+        *_fields(TEXT, "labels"),
         *_plain(TEXT, "head"),
     ),
     f"(SELECT *, {_FIELDS_SQL}, CASE state WHEN 'ended' THEN last END AS end_fields FROM log_ends)",
@@ -283,11 +289,11 @@ SELECT session, seq, time_ns, pid, payload, type = 'exec_failed' AS failed,
 json_extract(fields, '$.ppid') AS ppid, json_extract(fields, '$.depth') AS depth,
 json_extract(fields, '$.comm') AS comm, CASE type WHEN 'process_exited' THEN payload END AS exit,
 CASE type WHEN 'exec_denied' THEN counted * count END AS denied,
-type IN ({_words(EXEC_TYPES - DENIED_TYPES)}) AS executed,
+type IN ({words_in_sql(EXEC_TYPES - DENIED_TYPES)}) AS executed,
 lead(type) OVER (PARTITION BY session, pid ORDER BY seq) AS next_type,
 count(CASE type WHEN 'process_exited' THEN 1 END) OVER (PARTITION BY session, pid ORDER BY seq
 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS life
-FROM log WHERE type IN ({_words(_PROCESS_TYPES)})"""
+FROM log WHERE type IN ({words_in_sql(_PROCESS_TYPES)})"""
 _LIVES = f"""\
 SELECT session, pid, min(time_ns) AS started_ns, max(CASE WHEN exit NOT NULL THEN time_ns END)
 AS ended_ns, max(sum(executed) - sum(failed), 0) AS execs, coalesce(sum(denied), 0) AS denied,
@@ -331,8 +337,7 @@ _EVENTS = View(
         *_EVENT,
         *_TYPE,
         *_PID,
-        Column("payload", TEXT, "json_remove(payload, '$.v')"),
-        *_plain(TEXT, "hash"),
+        *_plain(TEXT, "payload", "hash"),
     ),
     "log",
 )
@@ -368,7 +373,7 @@ EXPORTED = View(
 )
 
 # As in events.py.
-_ALLOWED = f"type IN ({_words(tuple(k for k, v in OUTCOME_OF.items() if v == ALLOWED))})"
+_ALLOWED = f"type IN ({words_in_sql(tuple(k for k, v in OUTCOME_OF.items() if v == ALLOWED))})"
 _OUTCOME_SQL = (
     f"CASE WHEN {_ALLOWED} AND json_extract(fields, '$.decision') = 'audit' THEN '{AUDITED}' "
     f"WHEN {_ALLOWED} AND json_extract(fields, '$.approval_id') != '' THEN '{APPROVED}' "

@@ -21,9 +21,10 @@ from contextlib import contextmanager
 from itertools import chain, islice
 
 from sigwrap.errors import StoreError, UsageError
-from sigwrap.events import texts
+from sigwrap.events import Event, texts
+from sigwrap.log.codec import Row as LogRow
 from sigwrap.log.reader import Session
-from sigwrap.log.schema import EXPORTED, VIEWS, View, log_view
+from sigwrap.log.schema import EXPORTED, VIEWS, View, log_view, words_in_sql
 from sigwrap.report.folds.ending import ending_of
 from sigwrap.text import did_you_mean, printable, shell_words, shortened
 
@@ -34,6 +35,7 @@ _LONGEST_SQL = 1 << 20
 _TICK = 10_000  # rows between two calls of `meanwhile`, or steps between two looks at signals
 _TABLES = """\
 CREATE TEMP TABLE rows (session TEXT, seq, time_ns, type, pid, payload, hash);
+CREATE TEMP TABLE kept (session TEXT, seq, time_ns, type, pid, payload, hash);
 CREATE TEMP TABLE log_ends (session, state, payload, last, first_ns, last_ns, events, head)"""
 _VIEW_OF = {"log": "events", "rows": "events", "log_ends": "sessions"}  # for SQL that reads these
 SEARCHED = {
@@ -159,20 +161,45 @@ class QueryDatabase:
                 meanwhile(seen)
             return is_all or type_name in types
 
-        rows = ((session.id, *row) for row in session.readable_rows(is_needed))
-        self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        self._insert(session.id, session.readable_rows(is_needed))
+
+    def _insert(self, session_id: str, rows: Iterable[LogRow]) -> None:
+        named = ((session_id, *row) for row in rows)
+        self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?)", named)
+
+    def made(self, select: str) -> tuple[tuple[str, ...], Iterator[Row]]:
+        """Return what `select` does, for SQL of sigwrap's own."""
+        cursor = self._connection.execute(select)
+        return tuple(str(each[0]) for each in cursor.description), cursor
+
+    def replace_rows(self, session_id: str, rows: Iterable[LogRow], kept: Iterable[str]) -> None:
+        """Let the views show these rows alone, and keep those of some types for later."""
+        with self._writing():
+            self._connection.execute("BEGIN")
+            self._connection.execute("DELETE FROM rows")
+            self._insert(session_id, rows)
+            self._connection.execute(
+                f"INSERT INTO kept SELECT * FROM rows WHERE type IN ({words_in_sql(kept)})"
+            )
+            self._connection.execute("COMMIT")
+
+    def replace_by_kept(self) -> None:
+        with self._writing():
+            self._connection.executescript("DELETE FROM rows; INSERT INTO rows SELECT * FROM kept")
 
     def _copy_ends(self, session: Session) -> None:
         ending = ending_of(session)  # before reading, because the session may end meanwhile
         first, last = session.ends()
-        if first is None or last is None:
-            return
-        state = "ended" if last.type == "session_ended" else ending.value
+        if first is not None and last is not None:
+            self.add_ends(session.id, first, last, ending.value)
+
+    def add_ends(self, session_id: str, first: Event, last: Event, ending: str) -> None:
+        state = "ended" if last.type == "session_ended" else ending
         payloads = json.dumps(first.payload), json.dumps(last.payload)
         times = first.time_ns, last.time_ns
         self._connection.execute(
             "INSERT INTO log_ends VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (session.id, state, *payloads, *times, last.seq, last.hash),
+            (session_id, state, *payloads, *times, last.seq, last.hash),
         )
 
     def write_tables(self) -> None:

@@ -43,7 +43,7 @@ from sigwrap.session.recorder import Recorder
 from sigwrap.session.run_end import Result, RunEnd
 from sigwrap.session.sandbox import plan_sandbox
 from sigwrap.session.session import Facts, Plan, Session
-from sigwrap.session.settings import AGENTS, DEFAULT_JOIN_IDLE_S, RunSettings
+from sigwrap.session.settings import AGENTS, DEFAULT_JOIN_IDLE_S, RunSettings, ci_labels
 from sigwrap.start import onefile, own_code, own_files
 from sigwrap.start.child import Child, fork_child
 from sigwrap.start.command import HostEnvironment, Inherited, find_program
@@ -274,7 +274,8 @@ def _forget(environment: HostEnvironment, outer_pid: int) -> int:
 
 
 def new_session_id() -> str:
-    return time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
+    """Return an id in UTC that no other machine gives; users type its last six digits."""
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + os.urandom(8).hex()
 
 
 def _gaps(facts: Facts, shown_by: int) -> list[str]:
@@ -314,9 +315,15 @@ def _start_payload(facts: Facts, session_id: str, inherited: Inherited) -> Paylo
         "policy": plan.engine.policy.name,
         "profile": settings.profile,
         **({"preset": settings.preset} if settings.preset else {}),
+        **({"labels": labels} if (labels := _labels(settings, inherited.environment)) else {}),
         **plan.policy_texts,
         "judgement": JUDGEMENT,
     }
+
+
+def _labels(settings: RunSettings, environment: dict[bytes, bytes]) -> dict[str, str]:
+    found = {name: masked_text(value) for name, value in ci_labels(environment).items()}
+    return found | dict(each.split("=", 1) for each in settings.labels)
 
 
 def _open_log(facts: Facts, start: Payload, key: bytes | None, tell: Tell) -> Recorder:

@@ -13,6 +13,7 @@ DEFAULT_GRACE_S = 10.0
 DEFAULT_APPROVAL_TIMEOUT_S = 300.0
 DEFAULT_UNATTENDED_TIMEOUT_S = 60.0
 DEFAULT_JOIN_IDLE_S = 600.0
+LONGEST_LABEL = 200  # characters of its value
 BELL = "bell"  # the terminal's bell, instead of a command that announces an approval request
 
 
@@ -41,6 +42,32 @@ def is_unattended(environment: Mapping[bytes, bytes]) -> bool:
     return environment.get(b"CI", b"").lower() not in (b"", b"0", b"false")
 
 
+# What a CI job's variables tell: GitHub and Forgejo, GitLab, Jenkins, Buildkite, CircleCI, Azure.
+_CI_LABELS = {
+    "repo": "GITHUB_REPOSITORY CI_PROJECT_PATH GIT_URL BUILDKITE_REPO CIRCLE_PROJECT_REPONAME "
+    "BUILD_REPOSITORY_NAME",
+    "revision": "GITHUB_SHA CI_COMMIT_SHA GIT_COMMIT BUILDKITE_COMMIT CIRCLE_SHA1 "
+    "BUILD_SOURCEVERSION",
+    "pipeline": "GITHUB_WORKFLOW CI_PIPELINE_NAME JOB_NAME BUILDKITE_PIPELINE_SLUG "
+    "BUILD_DEFINITIONNAME",
+    "run": "GITHUB_RUN_ID CI_PIPELINE_ID BUILD_NUMBER BUILDKITE_BUILD_NUMBER CIRCLE_WORKFLOW_ID "
+    "BUILD_BUILDID",
+    "job": "GITHUB_JOB CI_JOB_NAME STAGE_NAME BUILDKITE_LABEL CIRCLE_JOB AGENT_JOBNAME",
+}
+
+
+def ci_labels(environment: Mapping[bytes, bytes]) -> dict[str, str]:
+    """Return the labels that the variables of a CI job give; none elsewhere."""
+    if not is_unattended(environment):
+        return {}
+    found = {}
+    for label, names in _CI_LABELS.items():
+        values = (environment.get(name.encode(), b"") for name in names.split())
+        if value := next(filter(None, values), b""):
+            found[label] = value.decode("utf-8", "replace")[:LONGEST_LABEL]
+    return found
+
+
 class RunSettings(NamedTuple):
     command: tuple[str, ...]
     policy: str = DEFAULT_POLICY
@@ -50,6 +77,7 @@ class RunSettings(NamedTuple):
     unattended_timeout_s: float = DEFAULT_UNATTENDED_TIMEOUT_S
     notify: str = ""
     name: str = ""
+    labels: tuple[str, ...] = ()  # NAME=VALUE
     store: str = ""
     grace_s: float = DEFAULT_GRACE_S
     report: Report = Report.AUTO
@@ -74,7 +102,7 @@ class RunSettings(NamedTuple):
 # Settings of a whole session, not of a command that joins it.
 _OF_THE_SESSION = (
     *("policy", "root", "approvals", "approval_timeout_s", "unattended_timeout_s", "notify"),
-    *("grace_s", "best_effort"),
+    *("grace_s", "best_effort", "labels"),
     *("durable", "log_size_bytes", "killswitch_url", "killswitch_fail_closed", "profile"),
 )
 

@@ -10,7 +10,7 @@ import pytest
 from tests.tools.doc_examples import PAGES, Shown, examples, tried
 
 _VARIES = [
-    (r"\b\d{8}-\d{6}-[0-9a-f]{6}\b|\b(sigwrap report|policy learn|session) [0-9a-f]{6}\b", "ID"),
+    (r"\b\d{8}-\d{6}-[0-9a-f]{6,16}\b|\b(sigwrap report|policy learn|session) [0-9a-f]{6}\b", "ID"),
     (r"^[0-9a-f]{4,8}(?=  )|\brequest [0-9a-f]{4,8}\b", "ID"),
     (r"\b[0-9a-f]{16,}\b", "HASH"),
     (r"(, )?(\bnow\b|\b\d+ (s|min) ago)", ""),

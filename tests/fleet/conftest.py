@@ -19,7 +19,10 @@ import pytest
 
 from sigwrap.errors import ObjectsError
 from sigwrap.fleet.objects import Objects, objects_at
+from tests.report.conftest import made, scenario
 from tests.support.waiting import await_that
+
+__all__ = ["made", "scenario"]
 
 WRITER = {"AWS_ACCESS_KEY_ID": "writer", "AWS_SECRET_ACCESS_KEY": "only-writes"}
 _OWNER = {"AWS_ACCESS_KEY_ID": "owner", "AWS_SECRET_ACCESS_KEY": "may-do-all"}

@@ -69,7 +69,7 @@ def verify_session(
     """
     # Before the walk, so that a writer that ends meanwhile does not look as if it was killed.
     running = session.running
-    check = _Check(session.id, key, expected_head)
+    check = LogCheck(session.id, key, expected_head)
     lagging = session.row_of_the_lagging_database()
     checked: list[Event] = []
     characters = 0
@@ -144,7 +144,7 @@ class ChainWalk:
 _FRAME = frozenset({"session_started", "session_ended"})
 
 
-class _Check:
+class LogCheck:
     def __init__(self, session_id: str, key: bytes | None, expected_head: str) -> None:
         self.events = 0
         self._key = key

@@ -24,6 +24,7 @@ from sigwrap.text import printable
 REPORT_SCHEMA = "sigwrap.report/2"
 SESSIONS_SCHEMA = "sigwrap.sessions/2"
 VERIFY_SCHEMA = "sigwrap.verify/2"
+LAKE_SCHEMA = "sigwrap.lake/1"
 
 
 def report_json(
@@ -245,6 +246,10 @@ def verification_json(
             },
         }
     )
+
+
+def lake_json(audit: dict[str, Any]) -> str:
+    return _document({"schema": LAKE_SCHEMA, **audit})
 
 
 def sessions_json(sessions: list[SessionFile]) -> str:

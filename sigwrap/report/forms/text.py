@@ -30,7 +30,7 @@ from sigwrap.report.forms.times import ago, byte_size, local_time
 from sigwrap.report.forms.tree import tree_lines, tree_title
 from sigwrap.report.forms.verdict import News, has_file_wall, verdict
 from sigwrap.report.forms.verification import trust
-from sigwrap.text import printable, shell_words
+from sigwrap.text import id_end, printable, shell_words
 
 _SIGNALS_SHOWN = 15
 _FAILURES_SHOWN = 10
@@ -219,8 +219,8 @@ class TextReport:
 
     @property
     def _id(self) -> str:
-        found = printable(text(self.summary.started.get("session_id")) or "SESSION")
-        return found.rpartition("-")[2]
+        found = printable(text(self.summary.started.get("session_id")))
+        return id_end(found) or "SESSION"
 
     @property
     def _now_ns(self) -> int:

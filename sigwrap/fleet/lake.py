@@ -1,0 +1,191 @@
+"""The rows as tables and views of an engine: SQL text.
+
+Each engine has three tables, `rows_events`, `rows_processes` and `rows_sessions`, and over them the
+views of `sigwrap query`, so the same SQL runs on all of them. Only the types, the quote character
+and what reads or writes files differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sigwrap.fleet.rows import EVENT_VIEWS, RECORDS, TABLES
+from sigwrap.log.schema import INTEGER, REAL, TEXT, VIEWS, Column, words_in_sql
+
+ROWS, LAKE = "rows/v1", "lake/v1"
+_LARGEST_ROW = 64 << 20
+# Two rows with the same are one row, sent twice.
+_IDENTITY = {
+    "events": ("session", "seq", "hash"),
+    "processes": ("session", "pid", "started_ns"),
+    "sessions": ("session", "events", "head", "state"),
+}
+_RECORD = Column("record", TEXT, "")
+LANDED = tuple({each.name: each for each in (_RECORD, *sum(TABLES.values(), ()))}.values())
+
+
+class Dialect(NamedTuple):
+    quote: str
+    types: dict[str, str]
+    final: str = ""  # after the name of a table: read each row once
+
+    def named(self, *columns: Column | str) -> str:
+        names = (each if isinstance(each, str) else each.name for each in columns)
+        return ", ".join(f"{self.quote}{name}{self.quote}" for name in names)
+
+    def typed(self, columns: tuple[Column, ...], between: str = " ") -> str:
+        return ", ".join(f"{self.named(each)}{between}{self.types[each.type]}" for each in columns)
+
+
+DUCKDB = Dialect('"', {TEXT: "VARCHAR", INTEGER: "BIGINT", REAL: "DOUBLE"})
+CLICKHOUSE = Dialect(
+    "`",
+    {TEXT: "Nullable(String)", INTEGER: "Nullable(Int64)", REAL: "Nullable(Float64)"},
+    " FINAL",
+)
+SPARK = Dialect("`", {TEXT: "STRING", INTEGER: "BIGINT", REAL: "DOUBLE"})
+TRINO = Dialect('"', {TEXT: "varchar", INTEGER: "bigint", REAL: "double"})
+
+
+def views(dialect: Dialect) -> Iterator[str]:
+    """Yield the views of `sigwrap query`, over the three tables."""
+    named, final = dialect.named, dialect.final
+    for view in VIEWS.values():
+        source = f"rows_{view.name if view.name in TABLES else 'events'}{final}"
+        where = ""
+        if view in EVENT_VIEWS:
+            where = f" WHERE {named('counted')} = 1 AND {named('type')} IN "
+            where += f"({words_in_sql(view.types)})"
+        elif view.name == "sessions":  # a session has a row in each of its segments
+            newest = (
+                f"{named('events')} DESC, CASE {named('state')} WHEN 'running' THEN 1 ELSE 0 END"
+            )
+            source = (
+                f"(SELECT *, row_number() OVER (PARTITION BY {named('session')} ORDER BY {newest}) "
+                f"AS place FROM {source}) AS numbered"
+            )
+            where = " WHERE place = 1"
+        columns = named(*view.columns)
+        yield f"CREATE OR REPLACE VIEW {named(view.name)} AS SELECT {columns} FROM {source}{where}"
+
+
+# DuckDB
+
+
+def duckdb_landed(table: str, files: str) -> str:
+    """Return a SELECT of a table's rows from landed files: a glob, or a list of them."""
+    columns = ", ".join(f"'{each.name}': '{DUCKDB.types[each.type]}'" for each in LANDED)
+    return (
+        f"SELECT {DUCKDB.named(*TABLES[table])} FROM read_json({files}, columns = {{{columns}}}, "
+        f"format = 'newline_delimited', hive_partitioning = false, "
+        f"maximum_object_size = {_LARGEST_ROW}) WHERE record = '{RECORDS[table]}'"
+    )
+
+
+def duckdb_parquet(table: str, url: str) -> str:
+    return (
+        f"SELECT {DUCKDB.named(*TABLES[table])} FROM read_parquet("
+        f"{quoted(f'{url}/{LAKE}/{table}/*/*.parquet')}, hive_partitioning = true, "
+        "hive_types = {'date': VARCHAR})"
+    )
+
+
+def duckdb_compaction(table: str, url: str, date: str) -> str:
+    """Return SQL that writes the landed rows of a date into one Parquet file."""
+    landed = duckdb_landed(table, quoted(f"{url}/{ROWS}/date={date}/*/*.ndjson.gz"))
+    identity = DUCKDB.named(*_IDENTITY[table])
+    return (
+        f"COPY (SELECT DISTINCT ON ({identity}) * EXCLUDE (date) FROM ({landed}) "
+        f"ORDER BY {identity}) TO {quoted(f'{url}/{LAKE}/{table}/date={date}/rows.parquet')} "
+        "(FORMAT parquet, COMPRESSION zstd)"
+    )
+
+
+def _duckdb(url: str, date: str) -> Iterator[str]:
+    yield "-- For a bucket: INSTALL httpfs; CREATE SECRET (TYPE s3, PROVIDER credential_chain);"
+    yield "-- Compaction of a day; again, if sessions of that day arrive later. In a folder, make"
+    yield f"-- the directories {LAKE}/{{{','.join(TABLES)}}}/date={date} first."
+    for table in TABLES:
+        yield duckdb_compaction(table, url, date) + ";"
+    yield "-- Tables: compacted days. For days that only landed: sigwrap query --lake."
+    for table in TABLES:
+        yield f"CREATE OR REPLACE VIEW rows_{table} AS {duckdb_parquet(table, url)};"
+    yield from (f"{each};" for each in views(DUCKDB))
+
+
+# ClickHouse
+
+
+def _clickhouse(url: str, date: str) -> Iterator[str]:
+    yield "-- Each INSERT may be repeated: rows sent twice are merged."
+    is_file = url.startswith("/")
+    struct = CLICKHOUSE.typed(LANDED).replace("'", "")
+    for table, columns in TABLES.items():
+        identity = _IDENTITY[table]
+        needed = {*identity, "date"}
+        typed = ", ".join(
+            f"{CLICKHOUSE.named(each)} {CLICKHOUSE.types[each.type][9:-1]}"
+            if each.name in needed
+            else CLICKHOUSE.typed((each,))
+            for each in columns
+        )
+        yield (
+            f"CREATE TABLE IF NOT EXISTS rows_{table} ({typed}) ENGINE = ReplacingMergeTree "
+            f"PARTITION BY {CLICKHOUSE.named('date')} ORDER BY ({CLICKHOUSE.named(*identity)});"
+        )
+        place = quoted(f"{url}/{ROWS}/date={date}/*/*.ndjson.gz")
+        source = f"{'file' if is_file else 's3'}({place}, 'JSONEachRow', '{struct}')"
+        names = CLICKHOUSE.named(*columns)
+        yield (
+            f"INSERT INTO rows_{table} ({names}) SELECT {names} FROM {source} "
+            f"WHERE record = '{RECORDS[table]}' SETTINGS use_hive_partitioning = 0;"
+        )
+    yield from (f"{each};" for each in views(CLICKHOUSE))
+
+
+# Spark
+
+
+def _spark(url: str, date: str) -> Iterator[str]:
+    url = url.replace("s3://", "s3a://", 1)
+    yield (
+        f"CREATE OR REPLACE TEMPORARY VIEW landed ({SPARK.typed(LANDED)}) USING json OPTIONS "
+        f"(path {quoted(f'{url}/{ROWS}/date={date}')}, recursiveFileLookup 'true');"
+    )
+    yield "SET spark.sql.sources.partitionOverwriteMode = dynamic;"
+    for table, columns in TABLES.items():
+        names, identity = SPARK.named(*columns), SPARK.named(*_IDENTITY[table])
+        yield (
+            f"CREATE TABLE IF NOT EXISTS rows_{table} ({SPARK.typed(columns)}) USING parquet "
+            f"PARTITIONED BY (`date`) LOCATION {quoted(f'{url}/{LAKE}/{table}')};"
+        )
+        yield (
+            f"INSERT OVERWRITE rows_{table} SELECT {names} FROM (SELECT *, row_number() OVER "
+            f"(PARTITION BY {identity} ORDER BY {identity}) AS place FROM landed "
+            f"WHERE record = '{RECORDS[table]}') WHERE place = 1;"
+        )
+    yield from (f"{each};" for each in views(SPARK))
+
+
+# Trino
+
+
+def _trino(url: str, date: str) -> Iterator[str]:
+    yield "-- In a schema of the Hive connector. DuckDB or Spark writes the Parquet files."
+    for table, columns in TABLES.items():
+        typed = TRINO.typed(columns)
+        yield (
+            f"CREATE TABLE IF NOT EXISTS rows_{table} ({typed}) WITH (format = 'PARQUET', "
+            f"external_location = {quoted(f'{url}/{LAKE}/{table}')}, "
+            "partitioned_by = ARRAY['date']);"
+        )
+        yield f"CALL system.sync_partition_metadata(CURRENT_SCHEMA, 'rows_{table}', 'FULL');"
+    yield from (f"{each};" for each in views(TRINO))
+
+
+SCRIPTS = {"duckdb": _duckdb, "clickhouse": _clickhouse, "spark": _spark, "trino": _trino}
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
