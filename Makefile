@@ -11,12 +11,13 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 4
 STAMP := $(VENV)/.set-up
 BINARY_STAMP := $(VENV)/.set-up-binary
+FLEET_STAMP := $(VENV)/.set-up-fleet
 # Bytecode without the columns that a traceback would underline: a quarter less to read at each start.
 COMPACT := -X no_debug_ranges
 SHIPPED := sigwrap/policy/shipped.py
 SOURCES := $(wildcard docs/*.md) docs/sigwrap.1 docs/policy.schema.json $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*' -o -path '*/page/parts/*')
 
-.PHONY: help setup demo picture test test-all test-programs test-roots test-kernels lint mutants binary \
+.PHONY: help setup demo picture test test-all test-fleet test-programs test-roots test-kernels lint mutants binary \
 	binary-older zipapp bench endurance clean
 
 help:
@@ -25,6 +26,7 @@ help:
 	@echo 'make picture  docs/demo.svg, the moving picture in README.md, from a new recording'
 	@echo 'make test     each promise, each documented behaviour, all pure code: five minutes'
 	@echo 'make test-all every test that needs no built binary, as both users, and deeper: an hour'
+	@echo 'make test-fleet  sigwrap ship with a real S3 store, and the engines that read it'
 	@echo 'make test-programs  real programs, natively and under sigwrap (PROGRAMS= POLICY= FORM= USER=)'
 	@echo 'make test-roots   dist/sigwrap in root folders of Debian releases (root, debootstrap)'
 	@echo 'make test-kernels  dist/sigwrap on the kernels of these, emulated (root, qemu-system-x86, qemu-system-arm)'
@@ -56,6 +58,14 @@ $(BINARY_STAMP): $(STAMP)
 	$(INSTALL) -e '.[dev,binary]'
 	@touch $@
 
+# Without what chdb-core names: pandas and pyarrow are a gigabyte, and SQL on files needs neither.
+FLEET_PACKAGES := import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]
+FLEET_PACKAGES += ["optional-dependencies"]; print(*extras["fleet"], *extras["fleet-test"])
+
+$(FLEET_STAMP): $(STAMP)
+	$(INSTALL) --no-deps $$($(BIN)/python -c '$(FLEET_PACKAGES)')
+	@touch $@
+
 demo: $(STAMP)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo/demo.sh
 
@@ -69,10 +79,13 @@ USERS ?= us
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 test: $(STAMP) $(SHIPPED)
-	$(PYTEST) -n $(WORKERS) -m 'not binary' --tier=$(TIER) --users=$(USERS) $(ARGS)
+	$(PYTEST) -n $(WORKERS) -m 'not binary and not fleet' --tier=$(TIER) --users=$(USERS) $(ARGS)
 
 test-all: $(STAMP)
 	SIGWRAP_TEST_STARTS=1 $(MAKE) test TIER=all USERS=both
+
+test-fleet: $(FLEET_STAMP) $(SHIPPED)
+	$(PYTEST) -n 2 -m fleet tests/fleet $(ARGS)
 
 # USER is a variable of every login: only `make USER=…` means this one.
 PROGRAMS_ARGS = $(if $(PROGRAMS),--programs '$(PROGRAMS)') $(if $(POLICY),--policy '$(POLICY)') \

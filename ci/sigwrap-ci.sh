@@ -1,5 +1,6 @@
 #!/bin/sh
-# sigwrap in a CI job, by POSIX sh alone: sigwrap-ci.sh install | run [COMMAND…] | report | check [LOG…].
+# sigwrap in a CI job, by POSIX sh alone:
+# sigwrap-ci.sh install | run [COMMAND…] | report | check [LOG…] | ship.
 # What it is to do comes in by variables, so that no input is ever read as shell (docs/ci.md has them).
 set -eu
 
@@ -162,6 +163,19 @@ check_it() {
     return "$status"
 }
 
+# The job could write to our files. So nothing gets the credential but the program that was installed,
+# where its digest is known.
+ship_it() {
+    need_it
+    [ -n "${SIGWRAP_CI_SHIP_TO:-}" ] || fail 'SIGWRAP_CI_SHIP_TO is not set: s3://BUCKET/PREFIX or file:///DIR'
+    if [ -n "${SIGWRAP_CI_SHA256:-}" ]; then
+        found=$(digest "$bin/sigwrap")
+        [ "$found" = "$SIGWRAP_CI_SHA256" ] ||
+            fail "$bin/sigwrap was changed: its sha256 digest is $found, not $SIGWRAP_CI_SHA256"
+    fi
+    exec "$bin/sigwrap" ship --all --timeout "${SIGWRAP_CI_SHIP_TIMEOUT:-30s}" --to "$SIGWRAP_CI_SHIP_TO"
+}
+
 need_it() {
     [ -x "$bin/sigwrap" ] || fail "there is no sigwrap in $bin: sigwrap-ci.sh install comes first"
 }
@@ -173,5 +187,6 @@ install) install_it ;;
 run) run_it "$@" ;;
 report) report_it ;;
 check) check_it "$@" ;;
-*) fail "'$step' is none of install, run, report and check" ;;
+ship) ship_it ;;
+*) fail "'$step' is none of install, run, report, check and ship" ;;
 esac

@@ -28,7 +28,7 @@ agent         pure: signals to a whole session
 hooks         pure: judges a tool call of an agent before it happens
 report        summaries of the log, and their formats
 doctor        tests what this machine can do for a run
-fleet         the rows of many sessions in one place, for other engines
+fleet         the sessions of many machines in one place, for other engines
 watch         shows all sessions and answers approval requests: a terminal and a page
 cli           command line arguments and terminal output
 """

@@ -81,6 +81,10 @@ class SessionError(SigwrapError):
     """The session that the user named cannot be used."""
 
 
+class ObjectsError(SigwrapError):
+    """A folder or bucket of shipped sessions cannot be used, and a retry would not help."""
+
+
 class InternalError(SigwrapError):
     """A bug in sigwrap, which the user should report."""
 

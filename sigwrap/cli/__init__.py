@@ -28,9 +28,10 @@ hook_log      the event of a judged tool call
 hook_facts    what a hook looks up on the machine
 install       hook install, hook uninstall: the hook in an agent's own settings
 export        export
+ship          ship
 lake          lake sql, lake compact
 doctor        doctor
-several       the sessions that query and export read
+several       the sessions that query, export and ship read
 whole_file    writes a file completely or not at all
 policy        the commands of sigwrap policy
 completion    completion, and the command that its scripts call

@@ -24,6 +24,10 @@ EXAMPLES = {
         "sigwrap export --format jsonl -o events.jsonl",
         "sigwrap export --format prom --all",
     ),
+    "ship": (
+        "sigwrap ship --all --to s3://logs/fleet",
+        "sigwrap ship build --to file:///srv/fleet",
+    ),
     "sessions": ("sigwrap sessions", "sigwrap sessions prune --older-than 30d --keep 20"),
     "sessions rm": ("sigwrap sessions rm build",),
     "sessions prune": (

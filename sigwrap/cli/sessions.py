@@ -26,6 +26,7 @@ from sigwrap.events import counted
 from sigwrap.log.catalog import (
     SessionFile,
     chosen,
+    held,
     is_path,
     is_running,
     list_sessions,
@@ -34,6 +35,8 @@ from sigwrap.log.catalog import (
     surplus,
 )
 from sigwrap.log.catalog import recover as recover_session
+from sigwrap.log.folder import SESSIONS_FOLDER, SHIPPED_MARK, sessions_folder
+from sigwrap.log.reader import Session
 from sigwrap.report.forms.sessions import Reader, render_sessions
 from sigwrap.report.forms.times import byte_size, rough_span
 from sigwrap.text import printable, shell_words, size_bytes, span_s
@@ -147,6 +150,8 @@ def prune(
     most = _amount("--max-size", max_size, size_bytes)
     folder, known = _opened(context, store, "remove")
     found = surplus(known, time.time_ns(), older_than_s=age_s, keep=keep, max_size=most)
+    if os.path.lexists(os.path.join(sessions_folder(folder), SHIPPED_MARK)):
+        found = _shipped(folder, found)
     status = _remove(folder, found, would="would be " * dry_run)
     running = {file.id for file in known if file.running}
     left = [each for each in left_sockets(folder) if each.session_id not in running]
@@ -227,6 +232,20 @@ def _named_by(folder: str, known: list[SessionFile], word: str) -> SessionFile:
     if found.id != word and len(same) > 1:
         raise SessionError(
             f"{len(same)} sessions are called {word!r}", f"give an id: {', '.join(same)}"
+        )
+    return found
+
+
+def _shipped(folder: str, files: list[SessionFile]) -> list[SessionFile]:
+    """Return the sessions that were shipped, and say how many are kept because they were not."""
+    from sigwrap.fleet.shipping import is_shipped
+
+    with held(folder, SESSIONS_FOLDER) as sessions:
+        found = [file for file in files if is_shipped(Session(file.id, file.path), sessions)]
+    if kept := len(files) - len(found):
+        note(
+            f"kept {counted(kept, 'session')} that sigwrap ship has not shipped completely; to "
+            "remove one anyway: sigwrap sessions rm SESSION"
         )
     return found
 

@@ -18,6 +18,7 @@ COMMANDS: dict[str, Rows] = {
         "why": ("why", "Explain in one sentence how a process ended"),
         "query": ("query", "Query logs with SQL"),
         "export": ("export", "Export events as JSON lines, CSV, Prometheus metrics or SQLite"),
+        "ship": ("ship", "Put sessions that have ended into a folder or a bucket"),
         "verify": ("verify", "Check that a log was not changed"),
     },
     "Many machines": {

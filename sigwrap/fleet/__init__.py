@@ -1,6 +1,9 @@
 """Many sessions of many machines in one place: what a run that ships nothing never imports.
 
 rows         a session's log as flat rows, in segments
+objects      where segments go: a folder, or a bucket
+s3           a bucket of a store that speaks S3
+shipping     delivers each segment once, and remembers how far
 lake         the rows as tables and views of DuckDB, ClickHouse, Spark and Trino
 duck         a lake read by DuckDB
 audit        checks of a lake: hash chains, two histories, missing ends, changed columns

@@ -29,6 +29,7 @@ from sigwrap.log.codec import Row
 from sigwrap.log.database import PrivateDatabase
 from sigwrap.log.folder import (
     CHECKPOINTS_FOLDER,
+    CURSOR_SUFFIX,
     DATABASE_SUFFIX,
     JOURNAL_SUFFIX,
     SESSIONS_FOLDER,
@@ -50,7 +51,7 @@ from sigwrap.text import nearest_word, printable, shell_words, shortened
 
 _UNFINISHED = r"\.new-[0-9a-f]{12}"
 _SESSION_FILE = re.compile(
-    rf"(?s)(.+)(?:\.db(?:-wal|-shm|-journal|{_UNFINISHED})?|\.journal(?:{_UNFINISHED})?)"
+    rf"(?s)(.+)(?:\.db(?:-wal|-shm|-journal|{_UNFINISHED})?|\.(?:journal|shipped)(?:{_UNFINISHED})?)"
 )
 _CHECKPOINT_FILE = re.compile(rf"(?s)(.+)-\d+\.db(?:{_UNFINISHED})?")
 _PATTERNS = {SESSIONS_FOLDER: _SESSION_FILE, CHECKPOINTS_FOLDER: _CHECKPOINT_FILE}
@@ -137,10 +138,11 @@ class SessionFile:
     @property
     def is_in_several_files(self) -> bool:
         """Return whether a killed writer left a journal or an unfinished file."""
-        names = (each.name for each in self.files if each.folder == SESSIONS_FOLDER)
+        names = [each.name for each in self.files if each.folder == SESSIONS_FOLDER]
         journal = self.id + JOURNAL_SUFFIX
         is_over = not (self.running or self.is_of_hooks)
-        return is_over and any(name == journal or is_unfinished(name) for name in names)
+        of_log = [name for name in names if not name.startswith(self.id + CURSOR_SUFFIX)]
+        return is_over and any(name == journal or is_unfinished(name) for name in of_log)
 
 
 def list_sessions(store: str) -> list[SessionFile]:
@@ -313,7 +315,7 @@ def recover(store: str, session_id: str, files: Iterable[StoredFile]) -> int:
     nothing.
     """
     database, journal_name = session_id + DATABASE_SUFFIX, session_id + JOURNAL_SUFFIX
-    with _held(store, SESSIONS_FOLDER) as folder, _without_writer(folder, session_id) as journal_fd:
+    with held(store, SESSIONS_FOLDER) as folder, _without_writer(folder, session_id) as journal_fd:
         path = folder.path_of(database)
         if journal_fd is not None:
             with open(journal_fd, "rb", closefd=False) as file:
@@ -418,7 +420,7 @@ def remove(store: str, session_id: str, files: Iterable[StoredFile]) -> tuple[in
     file, but are no file of the user's. The journal goes last, because until then a session that
     did not end has all its events.
     """
-    with _held(store, SESSIONS_FOLDER) as sessions, _without_writer(sessions, session_id):
+    with held(store, SESSIONS_FOLDER) as sessions, _without_writer(sessions, session_id):
         journal = session_id + JOURNAL_SUFFIX
         size, left = 0, list[str]()
         for each in sorted(files, key=lambda each: each.name == journal):
@@ -427,7 +429,7 @@ def remove(store: str, session_id: str, files: Iterable[StoredFile]) -> tuple[in
             elif each.folder == SESSIONS_FOLDER:
                 size += _remove(sessions, each)
             else:
-                with _held(store, each.folder) as other:
+                with held(store, each.folder) as other:
                     size += _remove(other, each)
     return size, left
 
@@ -444,7 +446,7 @@ def _remove(folder: HeldFolder, file: StoredFile) -> int:
 
 
 @contextmanager
-def _held(store: str, folder: str) -> Iterator[HeldFolder]:
+def held(store: str, folder: str) -> Iterator[HeldFolder]:
     """Hold a directory of the store; raise StoreError if it is not this user's."""
     path = os.path.join(store, folder)
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -300,6 +300,8 @@ SESSIONS_FOLDER = "sessions"
 CHECKPOINTS_FOLDER = "checkpoints"
 DATABASE_SUFFIX = ".db"
 JOURNAL_SUFFIX = ".journal"
+CURSOR_SUFFIX = ".shipped"
+SHIPPED_MARK = ".shipped"  # some session of the store was shipped
 
 # For the help text; $XDG_STATE_HOME, if set, replaces ~/.local/state.
 DEFAULT_STORE = "$SIGWRAP_STORE or ~/.local/state/sigwrap"

@@ -21,6 +21,7 @@ from sigwrap.log.catalog import open_session
 from sigwrap.report.check.verify import Outcome, verify_session
 from tests.binary.conftest import Run
 from tests.support.bare_machine import BareMachine
+from tests.support.fleet import arrived, recorded
 from tests.support.github_runner import ACTION, TEMP, Runner, load_action
 from tests.support.network import Files
 from tests.support.processes import tree
@@ -167,14 +168,48 @@ def test_a_job_keeps_its_status_and_its_log_can_be_read_elsewhere(
 
 def test_what_is_missing_is_said(installed: Runner) -> None:
     for command, why in {
-        "": "'' is none of install, run, report and check",
+        "": "'' is none of install, run, report, check and ship",
         "run": "no command given: sigwrap-ci.sh run COMMAND, or SIGWRAP_CI_RUN",
         "check": "SIGWRAP_CI_CHECK_POLICY is not set: the policy to decide anew by",
         "report": "nothing has run: there is no log in ",
+        "ship": "SIGWRAP_CI_SHIP_TO is not set: s3://BUCKET/PREFIX or file:///DIR",
     }.items():
         step = _step(command=command)
         assert installed.finish(step, installed.start(step, {}), {}) == REFUSED
         assert installed.steps[-1].stderr.splitlines()[-1].startswith(f"sigwrap-ci: {why}")
+
+
+def test_the_logs_are_shipped_by_a_step_that_alone_has_the_credential(
+    runner: Runner, action: Any, digest: str
+) -> None:
+    lake = runner.machine.place("/work/lake")
+    given = {"source": "sigwrap", "sha256": digest, "run": "env", "ship-to": "file:///work/lake"}
+    hidden = {"ship-access-key-id": "hidden", "ship-secret-access-key": "hidden"}
+    assert runner.use(action, {**given, **hidden})
+    assert [step.name for step in runner.steps][-1] == "Ship the logs"
+    assert not any("hidden" in step.stdout + step.stderr for step in runner.steps)
+    *others, last = action["runs"]["steps"]
+    assert "inputs.ship" not in str([each.get("env") for each in others])
+    assert str(last["env"]).count("inputs.ship") == 6
+    assert arrived(lake) == recorded(runner.machine.place(f"{FOLDER}/store"))
+    shutil.rmtree(lake)
+    lake.write_text("")
+    assert runner.use(action, {**given, "run": "exit 0"}), "the job keeps its status"
+    assert "::warning title=sigwrap::not all logs were shipped" in runner.steps[-1].stdout
+    lake.unlink()
+
+
+def test_a_program_that_the_job_changed_gets_no_credential(
+    runner: Runner, action: Any, digest: str
+) -> None:
+    program = f"{FOLDER}/bin/sigwrap"
+    other = "'#!/bin/sh\\ntouch /work/stolen.$1\\n'"
+    change = f"rm {program}; printf {other} >{program}; chmod 755 {program}"
+    given = {"source": "sigwrap", "sha256": digest, "run": change, "ship-to": "file:///work/lake"}
+    assert not runner.use(action, given)
+    assert "sigwrap was changed: its sha256 digest is " in runner.steps[-1].stderr
+    assert not runner.machine.place("/work/stolen.ship").exists()
+    assert not runner.machine.place("/work/lake").exists()
 
 
 # Cancelled: SIGINT to the step's process, SIGTERM 7.5 s later, and then SIGKILL to all of it

@@ -23,7 +23,7 @@ from typing import Any
 # Words that begin a line of these commands. `watch` and `serve` stay until a user leaves.
 COMMANDS = frozenset(
     "approvals approve complete completion deny export hook install killswitch man policy query "
-    "replay report sessions signal uninstall verify why --help --version".split()
+    "replay report sessions ship signal uninstall verify why --help --version".split()
 )
 LOCALE = {"LANG": "C.UTF-8"}
 # Python reads these when it starts.

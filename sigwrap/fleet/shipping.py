@@ -1,0 +1,195 @@
+"""Deliver each segment of a log once, and remember how far.
+
+The cursor of a session, `sessions/<id>.shipped`, says for each destination how far the log was
+delivered. It says where a segment ends before the segment is sent. So after a kill, the same
+segment is sent again under the same key, and the store has it once.
+
+Any process of the user can write a cursor. So it counts only if the log has its event with its
+hash, and if it is younger than the log's end: a session can't say that its own events were
+delivered. Otherwise everything is sent again, to the same keys.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import zlib
+from contextlib import suppress
+from hashlib import sha256
+from typing import NamedTuple
+
+from sigwrap.errors import StoreError
+from sigwrap.fleet.objects import Objects
+from sigwrap.fleet.rows import Segment, segments
+from sigwrap.log.folder import CURSOR_SUFFIX, SHIPPED_MARK, HeldFolder
+from sigwrap.log.reader import Session
+
+_GZIP = 31  # zlib's wbits; its header has no time
+_LONGEST_CURSOR = 1 << 16
+_MOST_DESTINATIONS = 20
+_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_UNREADABLE = (ValueError, TypeError, AttributeError, RecursionError)
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class Cursor(NamedTuple):
+    seq: int = 0  # the last event that was delivered
+    next: int = 0  # the end of the segment that may have been delivered since; else seq
+    head: str = ""  # the hash of event `seq`
+    complete: bool = False  # the log had no more, as of then
+
+
+class Shipped(NamedTuple):
+    events: int  # delivered now
+    notes: list[str]
+    is_whole: bool  # everything that the log has is there
+
+
+def ship(session: Session, folder: HeldFolder, objects: Objects) -> Shipped:
+    """Deliver what is not there yet; `folder` has the session's files.
+
+    Raise ObjectsError if the destination can't be used now, StoreError if the cursor can't be kept.
+    """
+    cursors, problem = _cursors(session, folder)
+    cursor, notes = cursors.pop(objects.name, Cursor()), list[str]()
+    if problem:
+        notes.append(f"{problem}: the log is shipped again from its start")
+    elif cursor.complete and is_whole(session, cursor):
+        return Shipped(0, [], True)
+    events, damage, rest = 0, "", segments(session, ends=(cursor.seq, cursor.next))
+
+    def following() -> Segment | None:
+        nonlocal damage
+        try:
+            return next(rest, None)
+        except StoreError as error:
+            damage = str(error)
+            return None
+
+    def save(now: Cursor) -> None:
+        _save(session.id, folder, {**cursors, objects.name: now})
+
+    later = following()
+    while (segment := later) is not None:
+        later = following()
+        if segment.first <= segment.last <= cursor.seq:
+            continue
+        save(cursor._replace(next=segment.last))
+        objects.put_new(_key(segment), _body(segment))
+        is_last = later is None and not damage
+        cursor = Cursor(segment.last, segment.last, segment.head, is_last)
+        save(cursor)
+        events += max(0, segment.last - segment.first + 1)
+    if damage:
+        notes.append(f"{session.id}: shipped only its start: {damage}")
+    elif not cursor.seq:
+        notes.append(f"{session.id}: nothing was recorded")
+    return Shipped(events, notes, bool(cursor.seq) and not damage)
+
+
+def is_shipped(session: Session, folder: HeldFolder) -> bool:
+    """Return whether the whole log was delivered to some destination."""
+    cursors, _ = _cursors(session, folder)
+    return any(each.complete and is_whole(session, each) for each in cursors.values())
+
+
+def is_whole(session: Session, cursor: Cursor) -> bool:
+    with suppress(StoreError):
+        last = session.last()
+        return last is not None and last.seq == cursor.seq
+    return False
+
+
+def _key(segment: Segment) -> str:
+    """Return the key; a hostile log or file name can't lead out of its folder."""
+    name = segment.session
+    if not _PLAIN_ID.fullmatch(name):
+        name = "id-" + _digest(name)[:32]
+    date = segment.date if _DATE.fullmatch(segment.date) else "1970-01-01"
+    head = segment.head if _HASH.fullmatch(segment.head) else _digest(segment.head)
+    return f"rows/v1/date={date}/{name}/{segment._replace(head=head).name}.ndjson.gz"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _body(segment: Segment) -> bytes:
+    text = "\n".join([*segment.lines, ""])
+    return zlib.compress(text.encode("ascii"), 6, wbits=_GZIP)
+
+
+# The cursor
+
+
+def _cursors(session: Session, folder: HeldFolder) -> tuple[dict[str, Cursor], str]:
+    """Return the cursor of each destination. If they don't fit the log: none, and why."""
+    name = session.id + CURSOR_SUFFIX
+    try:
+        found, changed_ns = _read(name, folder)
+    except FileNotFoundError:
+        return {}, ""
+    except (OSError, *_UNREADABLE) as error:
+        what = error.strerror if isinstance(error, OSError) else "not a cursor"
+        return {}, f"{folder.path_of(name)} can't be read ({what})"
+    if _is_older(session, changed_ns) or not all(_fits(session, each) for each in found.values()):
+        return {}, f"{folder.path_of(name)} does not fit the log"
+    return found, ""
+
+
+def _read(name: str, folder: HeldFolder) -> tuple[dict[str, Cursor], int]:
+    with open(os.open(name, _READ_FLAGS, dir_fd=folder.fd), "rb") as file:
+        status = os.fstat(file.fileno())
+        is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        data = file.read(_LONGEST_CURSOR + 1) if is_ours else b""
+    if len(data) > _LONGEST_CURSOR:
+        raise ValueError("too long")
+    found = {each: Cursor(**members) for each, members in json.loads(data).items()}
+    for each in found.values():
+        if not (type(each.seq) is type(each.next) is int and isinstance(each.head, str)):
+            raise ValueError("not a cursor")
+    return found, status.st_ctime_ns
+
+
+def _fits(session: Session, cursor: Cursor) -> bool:
+    if not 0 <= cursor.seq <= cursor.next < 1 << 62:
+        return False
+    if not cursor.seq:
+        return True
+    with suppress(StoreError):
+        row = next(iter(session.rows(cursor.seq - 1)), None)
+        return row is not None and (row.seq, row.hash) == (cursor.seq, cursor.head)
+    return False
+
+
+def _is_older(session: Session, changed_ns: int) -> bool:
+    """Return whether a process of the session may have written it: none outlives the end."""
+    with suppress(StoreError):
+        last = session.last()
+        return last is not None and last.type == "session_ended" and changed_ns < last.time_ns
+    return False
+
+
+def _save(session_id: str, folder: HeldFolder, cursors: dict[str, Cursor]) -> None:
+    kept = list(cursors.items())[-_MOST_DESTINATIONS:]
+    data = json.dumps({name: each._asdict() for name, each in kept}).encode()
+
+    def write(fd: int) -> None:
+        os.write(fd, data)
+        os.fsync(fd)
+
+    name = session_id + CURSOR_SUFFIX
+    try:
+        if folder.status(SHIPPED_MARK) is None:
+            with suppress(FileExistsError):
+                os.close(folder.create(SHIPPED_MARK))
+        os.close(folder.put_new(name, write))
+    except OSError as error:
+        raise StoreError(
+            f"can't write {folder.path_of(name)}: {error.strerror}",
+            "without it no event is shipped: check the store",
+        ) from error
