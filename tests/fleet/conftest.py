@@ -25,7 +25,7 @@ from tests.support.waiting import await_that
 __all__ = ["made", "scenario"]
 
 WRITER = {"AWS_ACCESS_KEY_ID": "writer", "AWS_SECRET_ACCESS_KEY": "only-writes"}
-_OWNER = {"AWS_ACCESS_KEY_ID": "owner", "AWS_SECRET_ACCESS_KEY": "may-do-all"}
+OWNER = {"AWS_ACCESS_KEY_ID": "owner", "AWS_SECRET_ACCESS_KEY": "may-do-all"}
 _PORTS = (
     *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port"),
     *("filer.port.grpc", "s3.port", "s3.port.grpc", "metricsPort"),
@@ -41,7 +41,7 @@ class Store:
         return {**who, "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{port or self.port}"}
 
     def objects(self, prefix: str) -> Objects:
-        return objects_at(f"s3://fleet/{prefix}", self.env(_OWNER))
+        return objects_at(f"s3://fleet/{prefix}", self.env(OWNER))
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +59,7 @@ def seaweed() -> Iterator[Store]:
                 {"accessKey": who["AWS_ACCESS_KEY_ID"], "secretKey": who["AWS_SECRET_ACCESS_KEY"]}
             ]
         }
-        for who in (_OWNER, WRITER)
+        for who in (OWNER, WRITER)
     ]
     (folder / "identities.json").write_text(json.dumps({"identities": identities}))
     ports = dict(zip(_PORTS, _free_ports(len(_PORTS)), strict=True))
@@ -97,7 +97,7 @@ def seaweed() -> Iterator[Store]:
 
 def _makes_bucket(store: Store) -> bool:
     """Put the first object there, which makes the bucket; the volumes come up last."""
-    with closing(objects_at("s3://fleet", store.env(_OWNER), timeout_s=0.5)) as objects:
+    with closing(objects_at("s3://fleet", store.env(OWNER), timeout_s=0.5)) as objects:
         try:
             objects.put_new("made", b"made")
         except ObjectsError:

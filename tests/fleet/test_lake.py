@@ -103,7 +103,7 @@ def test_clickhouse_answers_as_duckdb_does_also_if_it_loads_twice(
 ) -> None:
     from chdb.session import Session as ClickHouse
 
-    clickhouse: Any = ClickHouse(str(tmp_path / "clickhouse"))  # type: ignore[no-untyped-call]
+    clickhouse: Any = ClickHouse(str(tmp_path / "clickhouse"))
     clickhouse.query("CREATE DATABASE fleet ENGINE = Atomic")
     clickhouse.query("USE fleet")
     for _ in range(2):

@@ -66,7 +66,7 @@ def make_lake(folder: Path) -> tuple[Path, str]:
 
 @contextmanager
 def spark(lake: Path, date: str) -> Iterator[Run]:
-    from pyspark.sql import SparkSession  # type: ignore[import-not-found]
+    from pyspark.sql import SparkSession
 
     made = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     for name in ("spark.driver.bindAddress", "spark.driver.host"):
@@ -83,7 +83,7 @@ def spark(lake: Path, date: str) -> Iterator[Run]:
 
 @contextmanager
 def trino(lake: Path, date: str, server: str) -> Iterator[Run]:
-    import trino as client  # type: ignore[import-not-found]
+    import trino as client
 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
