@@ -10,13 +10,13 @@ segment has the session's row: `events` and `head` name the last event that it m
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from functools import cached_property
-from itertools import islice
+from itertools import compress, islice
 from typing import NamedTuple
 
+from sigwrap.bare import json
 from sigwrap.errors import StoreError
 from sigwrap.events import EVENT_TYPES
 from sigwrap.log.codec import Row
@@ -25,6 +25,7 @@ from sigwrap.log.schema import INTEGER, REAL, TEXT, VIEWS, Column, View, words_i
 from sigwrap.report.query import QueryDatabase, Value
 
 _NO_DATE = "1970-01-01"  # of a time that SQLite has no date for
+_MOST_SHAPES = 1_000
 MOST_ROWS = 10_000  # of a segment
 _MOST_CHARACTERS = 8 << 20  # of its payloads
 
@@ -90,7 +91,7 @@ def _selects() -> Iterator[str]:
         columns["counted"] = _COUNTED
         condition = f"IN ({words_in_sql(names)})" if views else f"NOT IN ({shown})"
         selected = ", ".join(f'{each.sql} AS "{each.name}"' for each in columns.values())
-        yield f"SELECT {selected} FROM log WHERE type {condition} ORDER BY seq"
+        yield f"SELECT {selected} FROM log WHERE type {condition}"
 
 
 _SELECTS = tuple(_selects())
@@ -194,17 +195,18 @@ class Maker:
     def _made(self, table: str, select: str) -> Iterator[Fields]:
         names, rows = self._database.made(select)
         types = {each.name: each.type for each in TABLES[table]}
-        fits = [(name, types[name] is TEXT, _FITS[types[name]]) for name in names]
         record = {"record": RECORDS[table]}
+        # A log has few shapes of rows, and taking whole rows apart by these is faster.
+        shapes: dict[tuple[type, ...], tuple[list[str], list[bool]]] = {}
         for row in rows:
-            fields: Fields = {**record}
-            for (name, is_text, kind), value in zip(fits, row, strict=True):
-                if isinstance(value, kind):
-                    fields[name] = value
-                elif is_text and value is not None:
-                    fields[name] = str(value)
-            fields.update(self._context)
-            yield fields
+            shape = tuple(map(type, row))
+            if (known := shapes.get(shape)) is None:
+                fits = [issubclass(k, _FITS[types[n]]) for n, k in zip(names, shape, strict=True)]
+                known = [*compress(names, fits)], fits
+                if len(shapes) < _MOST_SHAPES:
+                    shapes[shape] = known
+            kept, fits = known
+            yield record | dict(zip(kept, compress(row, fits), strict=True)) | self._context
 
 
-_dumps = json.JSONEncoder(separators=(",", ":")).encode
+_dumps = json.encoder(separators=(",", ":"))
