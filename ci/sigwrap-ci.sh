@@ -113,9 +113,11 @@ set_title() {
     while IFS= read -r title; do
         case $title in
         '' | '#'*) ;;
-        *) return ;;
+        *) break ;;
         esac
     done <"$folder/job.sh"
+    # A session's name has no slash, and no end that makes it a file.
+    title=$(printf '%s' "${title%.db}" | tr / _)
 }
 
 report_it() {

@@ -23,6 +23,7 @@ from sigwrap.log.reader import Session
 from sigwrap.text import printable, shell_words, span_s
 
 app = App()
+_LONGEST_TIMEOUT_S = 86_400.0
 
 
 @app.command()
@@ -62,7 +63,7 @@ def ship(
     """
     refuse_inside("processes in a session can't ship sessions")
     try:
-        timeout_s = span_s(timeout, or_seconds=True)
+        timeout_s = min(span_s(timeout, or_seconds=True), _LONGEST_TIMEOUT_S)
     except ValueError as error:
         raise UsageError(f"--timeout {timeout}: {error}") from error
     if timeout_s <= 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from sigwrap.errors import ObjectsError
 from sigwrap.fleet.objects import objects_at
 from tests.support.fleet import make_sessions
 from tests.support.harness import Sigwrap
+from tests.support.web import CERTIFICATE
 
 SECRETS = ("AKIA-key-id", "a/secret+key", "the-session-token")
 NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -188,6 +190,28 @@ def test_no_server_holds_us_longer_than_the_timeout(
         assert time.monotonic() - started < 10
         ends.set()
         thread.join()
+
+
+def test_a_refused_connection_is_tried_until_the_timeout(sigwrap: Sigwrap, server: Server) -> None:
+    make_sessions(sigwrap)
+    server.server_close()
+    line = ("ship", "--to", "s3://bucket", "--timeout", "0.5s")
+    done = sigwrap.run(*line, env=server.env)
+    assert done.returncode == 1 and b"within 0.5 s: Connection refused" in done.stderr
+
+
+def test_https_needs_a_certificate_that_is_trusted(sigwrap: Sigwrap, server: Server) -> None:
+    make_sessions(sigwrap)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    line = ("ship", "--to", "s3://bucket")
+    env = {**server.env, "AWS_ENDPOINT_URL": f"https://localhost:{server.server_port}"}
+    done = sigwrap.run(*line, env=env)
+    assert done.returncode == 1 and server.asked == []
+    assert b"can't verify the certificate of localhost" in done.stderr
+    done = sigwrap.run(*line, env={**env, "SSL_CERT_FILE": str(CERTIFICATE)})
+    assert (done.returncode, len(server.asked)) == (0, 1), done.stderr
 
 
 def test_keys_come_page_by_page(server: Server) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from sigwrap.fleet.objects import Objects, objects_at
 from sigwrap.log.catalog import session_ids
@@ -45,6 +48,8 @@ def _identities(bodies: Iterable[bytes]) -> list[Identity]:
 
 def killed_at(subject: Sigwrap, call: str, number: int, *words: str, **env: str) -> bool:
     """Run sigwrap, and kill it at a thread's nth call of this name; return whether it was."""
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
     at = ("-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}")
     line = ["strace", "-f", "-qq", "-o", "/dev/null", *at, "--"]
     process = subject.start_line([*subject.as_user(), *line, *subject.line(*words)], env=env)
