@@ -44,6 +44,8 @@ def is_unattended(environment: Mapping[bytes, bytes]) -> bool:
 class RunSettings(NamedTuple):
     command: tuple[str, ...]
     policy: str = DEFAULT_POLICY
+    policy_key: str = ""  # for a policy by URL
+    policy_fallback: str = ""
     root: str = "."
     approvals: ApprovalMode = ApprovalMode.AUTO
     approval_timeout_s: float = DEFAULT_APPROVAL_TIMEOUT_S

@@ -172,7 +172,8 @@ def _comparable(policy: Policy) -> list[str]:
         section: tuple(rule._replace(description="") for rule in getattr(policy, section))
         for section in RULES
     }
-    same = policy._replace(name="policy", description="", bases=(), **rules)
+    notes: dict[str, Any] = {"description": "", "sequence": 0, "expires": "", "bases": ()}
+    same = policy._replace(name="policy", **notes, **rules)
     return policy_text(same).splitlines()
 
 

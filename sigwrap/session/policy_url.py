@@ -1,0 +1,224 @@
+"""A policy by URL: signed with a key that the user names, and kept for when no server answers.
+
+The key proves the text; `sequence` and `expires` in it prove that it is no old one. The store has a
+copy of the last accepted policy, with its signature. It is also the memory of its sequence: a
+process that can write to the store can remove the copy or put an older one there, which is good
+until it expires, but cannot make one.
+
+A process of its own asks the server. So the kernel can end it in time, whatever it waits for, and
+the supervisor holds neither a TLS library nor a connection.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from http.client import HTTPException
+
+from sigwrap.bare import NamedTuple, NoReturn, blake2b, signal
+from sigwrap.control.remote_switch import NoAnswer, Web, getter_of, read_address, why_no_answer
+from sigwrap.errors import PolicyError, SigwrapError
+from sigwrap.events import Payload
+from sigwrap.kernel import libc
+from sigwrap.kernel import process as linux_process
+from sigwrap.kernel.descriptors import open_plain_file
+from sigwrap.log.folder import private_folder
+from sigwrap.policy import SHIPPED
+from sigwrap.policy.judge.rules import Policy
+from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
+from sigwrap.policy.signed import public_key, signed_text
+from sigwrap.session.launch import Tell
+from sigwrap.session.settings import RunSettings
+from sigwrap.start.policy_files import find_base, load_with_sources, read_source, with_sources
+
+_WITHIN_S = 10  # for the whole answer
+_LONGEST = 4 * MAX_TEXT_CHARACTERS
+_MOST_KEY_BYTES = 4096
+_KIND = "*/*"
+# http elsewhere could show a password, and an attacker could hide a new policy until the old one
+# expires: the signature proves no more than the text.
+_ALLOWED = "https://…, or http:// to this machine (localhost, 127.0.0.1, [::1])"
+_FOLDER = "policies"
+_ANSWER, _REASON = b"+", b"-"
+
+
+class ByUrl(NamedTuple):
+    policy: Policy
+    sources: tuple[Source, ...]
+    origin: Payload  # for the first event
+
+
+def load_by_url(
+    settings: RunSettings,
+    environment: Mapping[bytes, bytes],
+    store: str,
+    variables: Mapping[str, str],
+    tell: Tell,
+) -> ByUrl:
+    address = read_address(settings.policy, "--policy", _ALLOWED)
+    assert isinstance(address, Web), "is_url knows the schemes"
+    remote = _Remote(address, _read_key(settings.policy_key), settings.policy_key, variables)
+    if settings.policy_fallback:
+        read_source(settings.policy_fallback)  # a mistake must not wait for an outage
+    copy = os.path.join(store, _FOLDER, remote.name_of_copy)
+    kept = _read_copy(copy)
+    try:
+        data = _fetched(address, environment)
+    except NoAnswer as failure:
+        why = str(failure)
+    else:
+        found = remote.read(data)
+        remote.refuse_expired(found)
+        if data != kept:
+            remote.refuse_older(found, kept)
+            _keep(copy, data, tell)
+        return found._replace(origin=remote.origin("server"))
+    what = f"cannot get the policy {address.shown}: {why}"
+    try:
+        if not kept:
+            raise PolicyError("there is none")
+        found = remote.read(kept)
+        remote.refuse_expired(found)
+    except PolicyError as unusable:
+        what = f"{what}; no usable copy of an earlier answer: {unusable.lines[0]}"
+        if not settings.policy_fallback:
+            how = "try again; --policy-fallback names a policy for this case"
+            raise PolicyError(what, how) from unusable
+        tell(f"{what}: --policy-fallback {settings.policy_fallback} is used")
+        loaded = load_with_sources(settings.policy_fallback, variables=variables)
+        return ByUrl(*loaded, remote.origin("fallback"))
+    known = f"sequence {found.policy.sequence}, expires {found.policy.expires}"
+    tell(f"{what}: the copy of an earlier answer is used ({known})")
+    return found._replace(origin=remote.origin("copy"))
+
+
+class _Remote(NamedTuple):
+    address: Web
+    key: bytes
+    key_file: str
+    variables: Mapping[str, str]
+
+    @property
+    def name_of_copy(self) -> str:
+        """A token in the password may change, but the rest says which policy it is."""
+        parts = (self.key.hex(), self.address.place.lower(), self.address.target)
+        digest: str = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+        return f"{digest}.yaml"
+
+    def origin(self, place: str) -> Payload:
+        return {"policy_url": self.address.shown, "policy_from": place}
+
+    def read(self, data: bytes) -> ByUrl:
+        """Raises PolicyError."""
+        name = self.address.shown
+        source = Source(name, signed_text(data, self.key, name, self.key_file))
+        found = ByUrl(
+            *with_sources(source, variables=self.variables, find_base=_find_shipped), origin={}
+        )
+        if not found.policy.sequence or not found.policy.expires:
+            why = f"{name}: a policy by URL needs the keys sequence and expires"
+            raise PolicyError(why, "add them, and sign it again")
+        return found
+
+    def refuse_expired(self, found: ByUrl) -> None:
+        if time.strftime("%Y-%m-%d", time.gmtime()) > found.policy.expires:
+            why = f"{self.address.shown}: it expired at the end of {found.policy.expires} (UTC)"
+            raise PolicyError(why, "its signer must sign it with a later date")
+
+    def refuse_older(self, found: ByUrl, kept: bytes) -> None:
+        try:
+            last = self.read(kept).policy.sequence
+        except PolicyError:  # it was removed or changed, or this version does not know a key
+            return
+        if found.policy.sequence < last:
+            why = f"{self.address.shown}: sequence {found.policy.sequence} is older than {last}"
+            raise PolicyError(
+                f"{why}, which was accepted before",
+                "the server may repeat an old policy; a new one needs a higher sequence",
+            )
+
+
+def _find_shipped(name: str, source: Source) -> Source | None:
+    if name not in SHIPPED:
+        why = f"{source.name}: a policy by URL can only extend a shipped policy, not {name!r}"
+        raise PolicyError(why, f"shipped policies: {', '.join(SHIPPED)}")
+    return find_base(name, source)
+
+
+def _read_key(file: str) -> bytes:
+    try:
+        with open_plain_file(file) as opened:
+            content = opened.read(_MOST_KEY_BYTES)
+    except OSError as failure:
+        raise PolicyError(f"--policy-key {file}: {failure.strerror}") from failure
+    return public_key(content, file)
+
+
+def _read_copy(path: str) -> bytes:
+    """Return what is there; empty for what cannot be read. It may be anything."""
+    try:
+        with open_plain_file(path) as file:
+            content: bytes = file.read(_LONGEST + 1)
+            return content
+    except OSError:
+        return b""
+
+
+def _keep(path: str, data: bytes, tell: Tell) -> None:
+    def write(fd: int) -> None:
+        with open(fd, "wb", closefd=False) as file:
+            file.write(data)
+
+    try:
+        folder = private_folder(os.path.dirname(path))
+        try:
+            os.close(folder.put_new(os.path.basename(path), write))
+        finally:
+            folder.close()
+    except OSError as failure:
+        tell(f"cannot keep a copy of the policy in {path}: {failure.strerror}")
+
+
+def _fetched(address: Web, environment: Mapping[bytes, bytes]) -> bytes:
+    """Raises NoAnswer."""
+    ours, theirs = os.pipe()
+    pid = linux_process.fork()
+    if pid == 0:
+        _send_answer(address, environment, theirs)
+    os.close(theirs)
+    with open(ours, "rb") as pipe:
+        answer: bytes = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    if status == signal.SIGALRM:
+        raise NoAnswer(f"no complete response within {_WITHIN_S} s")
+    if status or not answer:
+        raise NoAnswer("the process that asks the server has failed")
+    if answer[:1] == _REASON:
+        raise NoAnswer(answer[1:].decode())
+    return answer[1:]
+
+
+def _send_answer(address: Web, environment: Mapping[bytes, bytes], to: int) -> NoReturn:
+    status = 1
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+        signal.alarm(_WITHIN_S)
+        libc.set_process_name(b"sigwrap-policy")  # no supervisor for the kill switch
+        answer = _answer(address, environment)
+        with open(to, "wb") as pipe:
+            pipe.write(answer)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _answer(address: Web, environment: Mapping[bytes, bytes]) -> bytes:
+    try:
+        return _ANSWER + getter_of(address, environment, _KIND, _LONGEST)()
+    except (NoAnswer, HTTPException, OSError) as failure:
+        reason = why_no_answer(failure)
+    except SigwrapError as failure:
+        reason = failure.message
+    return _REASON + reason.encode("utf-8", "replace")
