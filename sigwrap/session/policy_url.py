@@ -30,7 +30,7 @@ from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
 from sigwrap.policy.signed import public_key, signed_text
 from sigwrap.session.launch import Tell
 from sigwrap.session.settings import RunSettings
-from sigwrap.start.policy_files import find_base, load_with_sources, read_source, with_sources
+from sigwrap.start.policy_files import find_base, load_with_sources, with_sources
 
 _WITHIN_S = 10  # for the whole answer
 _LONGEST = 4 * MAX_TEXT_CHARACTERS
@@ -43,10 +43,7 @@ _FOLDER = "policies"
 _ANSWER, _REASON = b"+", b"-"
 
 
-class ByUrl(NamedTuple):
-    policy: Policy
-    sources: tuple[Source, ...]
-    origin: Payload  # for the first event
+Loaded = tuple[Policy, tuple[Source, ...]]
 
 
 def load_by_url(
@@ -55,42 +52,40 @@ def load_by_url(
     store: str,
     variables: Mapping[str, str],
     tell: Tell,
-) -> ByUrl:
+) -> tuple[Policy, tuple[Source, ...], Payload]:
+    """Return the policy, its texts, and for the first event where it is from."""
     address = read_address(settings.policy, "--policy", _ALLOWED)
     assert isinstance(address, Web), "is_url knows the schemes"
     remote = _Remote(address, _read_key(settings.policy_key), settings.policy_key, variables)
-    if settings.policy_fallback:
-        read_source(settings.policy_fallback)  # a mistake must not wait for an outage
+    fallback = None
+    if settings.policy_fallback:  # at each start: a mistake in it must not wait for an outage
+        fallback = load_with_sources(settings.policy_fallback, variables=variables)
     copy = os.path.join(store, _FOLDER, remote.name_of_copy)
-    kept = _read_copy(copy)
+    origin = {"policy_url": address.shown, "policy_from": "server"}
     try:
         data = _fetched(address, environment)
-    except NoAnswer as failure:
-        why = str(failure)
+    except NoAnswer as why:
+        what = f"cannot get the policy {address.shown}: {why}"
     else:
-        found = remote.read(data)
-        remote.refuse_expired(found)
+        found, kept = remote.read(data), _read_copy(copy)
         if data != kept:
-            remote.refuse_older(found, kept)
+            remote.refuse_older(found[0], kept)
             _keep(copy, data, tell)
-        return found._replace(origin=remote.origin("server"))
-    what = f"cannot get the policy {address.shown}: {why}"
+        return *found, origin
     try:
-        if not kept:
+        if not (kept := _read_copy(copy)):
             raise PolicyError("there is none")
         found = remote.read(kept)
-        remote.refuse_expired(found)
     except PolicyError as unusable:
         what = f"{what}; no usable copy of an earlier answer: {unusable.lines[0]}"
-        if not settings.policy_fallback:
+        if fallback is None:
             how = "try again; --policy-fallback names a policy for this case"
             raise PolicyError(what, how) from unusable
         tell(f"{what}: --policy-fallback {settings.policy_fallback} is used")
-        loaded = load_with_sources(settings.policy_fallback, variables=variables)
-        return ByUrl(*loaded, remote.origin("fallback"))
-    known = f"sequence {found.policy.sequence}, expires {found.policy.expires}"
+        return *fallback, origin | {"policy_from": "fallback"}
+    known = f"sequence {found[0].sequence}, expires {found[0].expires}"
     tell(f"{what}: the copy of an earlier answer is used ({known})")
-    return found._replace(origin=remote.origin("copy"))
+    return *found, origin | {"policy_from": "copy"}
 
 
 class _Remote(NamedTuple):
@@ -101,40 +96,33 @@ class _Remote(NamedTuple):
 
     @property
     def name_of_copy(self) -> str:
-        """A token in the password may change, but the rest says which policy it is."""
+        """Return a name by key and URL, without its user and password, which may change."""
         parts = (self.key.hex(), self.address.place.lower(), self.address.target)
         digest: str = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
         return f"{digest}.yaml"
 
-    def origin(self, place: str) -> Payload:
-        return {"policy_url": self.address.shown, "policy_from": place}
-
-    def read(self, data: bytes) -> ByUrl:
-        """Raises PolicyError."""
+    def read(self, data: bytes, *, may_be_expired: bool = False) -> Loaded:
+        """Return the policy and its texts. Raises PolicyError."""
         name = self.address.shown
         source = Source(name, signed_text(data, self.key, name, self.key_file))
-        found = ByUrl(
-            *with_sources(source, variables=self.variables, find_base=_find_shipped), origin={}
-        )
-        if not found.policy.sequence or not found.policy.expires:
+        policy, sources = with_sources(source, variables=self.variables, find_base=_find_shipped)
+        if not policy.sequence or not policy.expires:
             why = f"{name}: a policy by URL needs the keys sequence and expires"
             raise PolicyError(why, "add them, and sign it again")
-        return found
+        if time.strftime("%Y-%m-%d", time.gmtime()) > policy.expires and not may_be_expired:
+            why = f"{name}: it expired at the end of {policy.expires} (UTC)"
+            raise PolicyError(why, "sign it again with a later date")
+        return policy, sources
 
-    def refuse_expired(self, found: ByUrl) -> None:
-        if time.strftime("%Y-%m-%d", time.gmtime()) > found.policy.expires:
-            why = f"{self.address.shown}: it expired at the end of {found.policy.expires} (UTC)"
-            raise PolicyError(why, "its signer must sign it with a later date")
-
-    def refuse_older(self, found: ByUrl, kept: bytes) -> None:
+    def refuse_older(self, policy: Policy, kept: bytes) -> None:
         try:
-            last = self.read(kept).policy.sequence
+            last = self.read(kept, may_be_expired=True)[0].sequence
         except PolicyError:  # it was removed or changed, or this version does not know a key
             return
-        if found.policy.sequence < last:
-            why = f"{self.address.shown}: sequence {found.policy.sequence} is older than {last}"
+        if policy.sequence < last:
             raise PolicyError(
-                f"{why}, which was accepted before",
+                f"{self.address.shown}: sequence {policy.sequence} is lower than {last}, which was "
+                "accepted before",
                 "the server may repeat an old policy; a new one needs a higher sequence",
             )
 
@@ -156,7 +144,7 @@ def _read_key(file: str) -> bytes:
 
 
 def _read_copy(path: str) -> bytes:
-    """Return what is there; empty for what cannot be read. It may be anything."""
+    """Return what is there, which may be anything; nothing if it cannot be read."""
     try:
         with open_plain_file(path) as file:
             content: bytes = file.read(_LONGEST + 1)

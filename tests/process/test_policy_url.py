@@ -157,11 +157,11 @@ def test_an_older_policy_is_refused(remote: Remote) -> None:
         if is_good:
             remote.runs("server")
         else:
-            remote.is_refused(f"sequence {sequence} is older than", *FALLBACK)
+            remote.is_refused(f"sequence {sequence} is lower than", *FALLBACK)
     remote.server.answer = signed("description: other", sequence=7)
     remote.runs("server")
     remote.copy.write_bytes(SIGNER.signed(text(sequence=9, expires="2020-01-01")))
-    remote.is_refused("sequence 7 is older than 9")  # what is known stays known
+    remote.is_refused("sequence 7 is lower than 9")  # what is known stays known
 
 
 def _resets(connection: socket.socket) -> None:
