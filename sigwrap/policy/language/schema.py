@@ -479,9 +479,9 @@ POLICY = Group(
         Key(
             "sequence",
             Number(1, 2**53 - 1),
-            "Of a policy by URL: a number that each change raises",
+            "With a URL: rises with each change",
         ),
-        Key("expires", Text(Form.DATE), "Of a policy by URL: its last day, in UTC"),
+        Key("expires", Text(Form.DATE), "With a URL: its last day, in UTC"),
         _FALLBACK,
         _FALLBACK._replace(name="unenforced", old=True, new="fallback"),
         Key(
