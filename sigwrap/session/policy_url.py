@@ -35,13 +35,10 @@ from sigwrap.start.policy_files import find_base, load_with_sources, with_source
 _WITHIN_S = 10  # for the whole answer
 _LONGEST = 4 * MAX_TEXT_CHARACTERS
 _MOST_KEY_BYTES = 4096
-_KIND = "*/*"
 # http elsewhere could show a password, and an attacker could hide a new policy until the old one
 # expires: the signature proves no more than the text.
 _ALLOWED = "https://…, or http:// to this machine (localhost, 127.0.0.1, [::1])"
 _FOLDER = "policies"
-_ANSWER, _REASON = b"+", b"-"
-
 
 Loaded = tuple[Policy, tuple[Source, ...]]
 
@@ -173,40 +170,35 @@ def _fetched(address: Web, environment: Mapping[bytes, bytes]) -> bytes:
     ours, theirs = os.pipe()
     pid = linux_process.fork()
     if pid == 0:
-        _send_answer(address, environment, theirs)
+        _ask(address, environment, theirs)
     os.close(theirs)
     with open(ours, "rb") as pipe:
-        answer: bytes = pipe.read()
-    _, status = os.waitpid(pid, 0)
-    if status == signal.SIGALRM:
+        sent: bytes = pipe.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status == -signal.SIGALRM:
         raise NoAnswer(f"no complete response within {_WITHIN_S} s")
-    if status or not answer:
-        raise NoAnswer("the process that asks the server has failed")
-    if answer[:1] == _REASON:
-        raise NoAnswer(answer[1:].decode())
-    return answer[1:]
+    if status:
+        raise NoAnswer(sent.decode("utf-8", "replace") or "the process that asks has failed")
+    return sent
 
 
-def _send_answer(address: Web, environment: Mapping[bytes, bytes], to: int) -> NoReturn:
+def _ask(address: Web, environment: Mapping[bytes, bytes], to: int) -> NoReturn:
+    """Send the answer with status 0, or the reason why there is none."""
     status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
         signal.alarm(_WITHIN_S)
         libc.set_process_name(b"sigwrap-policy")  # no supervisor for the kill switch
-        answer = _answer(address, environment)
+        found = 1
+        try:
+            answer, found = getter_of(address, environment, "*/*", _LONGEST)(), 0
+        except (NoAnswer, HTTPException, OSError) as failure:
+            answer = why_no_answer(failure).encode()
+        except SigwrapError as failure:
+            answer = failure.message.encode("utf-8", "replace")
         with open(to, "wb") as pipe:
             pipe.write(answer)
-        status = 0
+        status = found
     finally:
         os._exit(status)
-
-
-def _answer(address: Web, environment: Mapping[bytes, bytes]) -> bytes:
-    try:
-        return _ANSWER + getter_of(address, environment, _KIND, _LONGEST)()
-    except (NoAnswer, HTTPException, OSError) as failure:
-        reason = why_no_answer(failure)
-    except SigwrapError as failure:
-        reason = failure.message
-    return _REASON + reason.encode("utf-8", "replace")

@@ -53,7 +53,6 @@ NARROWER = [
 ]
 FIRST = "name: first, commands: [rm], decision: approve"
 WIDER = [
-    (HEAD, "it does not extend fleet"),
     (f"{HEAD}extends: agent-default\n", "it does not extend fleet"),
     (f"{EXTENDS}vars: {{PLACE: /nowhere}}\n", "it does not extend fleet"),
     (
@@ -62,14 +61,12 @@ WIDER = [
     ),
     (CEILING.replace("command_rules:", f"command_rules:\n- {{{FIRST}}}"), "rule first"),
     (rule("commands: [cat], decision: allow"), "rule own"),
-    (rule("commands: [cat], decision: audit"), "rule own"),
     (rule("commands: [rm], decision: approve, overrides: [rm]"), "rule own"),
     (rule("commands: [ls], decision: redirect, redirect_to: {command: /bin/rm}"), "rule own"),
     (rule("signals: [SIGTERM], decision: deny, fallback: allow", "signal_rules"), "rule own"),
     (rule("destinations: ['*'], decision: allow", "network_rules"), "rule own"),
     (f"{EXTENDS}defaults: {{command: audit}}\n", "the default for commands"),
     (f"{EXTENDS}network: allow\n", "the default for networks"),
-    (f"{EXTENDS}limits: {{max_execs: 0}}\n", "limits"),
     (f"{EXTENDS}limits: {{max_execs: 101}}\n", "limits"),
     (f"{EXTENDS}limits: {{at_log_size: deny}}\n", "limits"),
     (f"{EXTENDS}session: {{tracing: allow}}\n", "session"),

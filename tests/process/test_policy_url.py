@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import stat
-from collections.abc import Callable, Iterator
+import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,29 +112,18 @@ def test_the_policy_decides_and_is_kept_for_an_outage(as_user: Sigwrap, server: 
     assert "sesame" not in lines + denial + repr(as_user.events())
 
 
-EXTENDS = "extends: agent-default"
-
-
-def test_it_may_extend_a_shipped_policy(remote: Remote) -> None:
-    remote.server.answer = signed(EXTENDS)
-    remote.runs("server")
-
-
 @pytest.mark.parametrize(
     ("body", "said"),
     [
         (b"", "it is not signed"),
-        (b"<html>Please log in</html>", "it is not signed"),
         (text().encode(), "it is not signed"),
         (SIGNER.signed(text()).replace(b"allow", b"audit", 1), "its signature is not by the key"),
         (Signer(bytes(32)).signed(text()), "its signature is not by the key"),
-        (SIGNER.signed(b"version: 1\nname: x\n"), "needs the keys sequence and expires"),
         (SIGNER.signed(text().replace("sequence: 5", "")), "needs the keys sequence and expires"),
         (SIGNER.signed(text(sequence=0)), "sequence must be between 1 and 9007199254740991"),
         (SIGNER.signed(text(expires="tomorrow")), "not a date such as 2027-01-31"),
         (SIGNER.signed(text(expires="2026-01-31")), "expired at the end of 2026-01-31 (UTC)"),
         (SIGNER.signed(text("extends: /etc/passwd")), "can only extend a shipped policy, not '/e"),
-        (SIGNER.signed(text("extends: https://h/")), "can only extend a shipped policy, not 'htt"),
         (SIGNER.signed(text("extends: ../key.pub")), "can only extend a shipped policy, not '../"),
         (SIGNER.signed(text("rulez: []")), '/switch:6:1: unknown key "rulez"'),
         (SIGNER.signed(b"\xff"), "not UTF-8"),
@@ -144,6 +134,7 @@ def test_a_wrong_answer_is_refused_whatever_else_could_be_used(
     remote: Remote, body: bytes, said: str
 ) -> None:
     """Neither the fallback nor the kept copy."""
+    remote.server.answer = signed("extends: agent-default")
     remote.runs("server")
     remote.server.answer = page(body)
     remote.is_refused(said, *FALLBACK)
@@ -176,12 +167,7 @@ def _drips(connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
     while True:
         connection.sendall(b" ")
-        connection.settimeout(1)  # the slowness that is tested
-        try:
-            connection.recv(1)
-            return
-        except TimeoutError:
-            pass
+        time.sleep(1)  # the slowness that is tested
 
 
 def _floods(connection: socket.socket) -> None:
@@ -197,13 +183,11 @@ def _breaks_off(connection: socket.socket) -> None:
 
 OUTAGES: list[tuple[Answer, str]] = [
     (page(b"", "500 Oops"), "status 500"),
-    (page(b"", "404 Not Found"), "status 404"),
     (page(b"", "302 Found", "Location: file:///etc/passwd"), "does not follow redirects"),
     (page(b"x" * ((1 << 20) + 1)), "larger than 1024 KiB"),
     (_breaks_off, "the response is incomplete"),
     (_floods, "larger than 1024 KiB"),
     (lambda connection: connection.sendall(b"SSH-2.0-x\r\n"), "not a complete HTTP response"),
-    (lambda connection: None, "not a complete HTTP response"),
     (_resets, "Connection reset"),
     (_freezes, "no response within 5 s"),
 ]
@@ -222,43 +206,28 @@ def test_an_answer_that_drips_takes_ten_seconds(remote: Remote) -> None:
     assert "no complete response within 10 s" in remote.runs("fallback", *FALLBACK)
 
 
-def _is_removed(copy: Path) -> None:
-    copy.unlink()
-
-
-def _is_a_fifo(copy: Path) -> None:
-    copy.unlink()
-    os.mkfifo(copy)
-
-
-def _is_endless(copy: Path) -> None:
-    copy.unlink()
-    copy.symlink_to("/dev/zero")
-
-
-def _is_a_folder(copy: Path) -> None:
-    copy.unlink()
-    (copy / "x").mkdir(parents=True)
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_is_removed, "there is none"),
-        (_is_a_fifo, "there is none"),
-        (_is_endless, "there is none"),
-        (_is_a_folder, "there is none"),
-        (lambda copy: copy.write_bytes(text().encode()), "it is not signed"),
-        (lambda copy: copy.write_bytes(Signer(bytes(32)).signed(text())), "is not by the key"),
-        (lambda copy: copy.write_bytes(SIGNER.signed(text(expires="2020-02-29"))), "it expired"),
-        (lambda copy: os.truncate(copy, 1 << 40), "is not by the key"),
+        ("rm COPY", "there is none"),
+        ("rm COPY; mkfifo COPY", "there is none"),
+        ("rm COPY; mkdir COPY; touch COPY/x", "there is none"),
+        ("ln -sf /dev/zero COPY", "there is none"),
+        ("truncate -s 1T COPY", "is not by the key"),
+        (text().encode(), "it is not signed"),
+        (Signer(bytes(32)).signed(text()), "is not by the key"),
+        (SIGNER.signed(text(expires="2020-02-29")), "it expired"),
     ],
 )
 def test_a_copy_is_worth_no_more_than_its_signature(
-    remote: Remote, change: Callable[[Path], Any], said: str
+    remote: Remote, change: str | bytes, said: str
 ) -> None:
     remote.runs("server")
-    change(copy := remote.copy)
+    copy = remote.copy
+    if isinstance(change, bytes):
+        copy.write_bytes(change)
+    else:
+        subprocess.run(["sh", "-c", change.replace("COPY", str(copy))], check=True)
     good, remote.server.answer = remote.server.answer, page(b"", "503 Down")
     remote.is_refused("no usable copy of an earlier answer: ")
     assert said in remote.runs("fallback", *FALLBACK)
@@ -311,10 +280,8 @@ URL = "https://me:sesame@host.invalid/p?sesame"
         ((KEY, "key.pub"), "--policy-key is for a policy by URL"),
         (FALLBACK, "--policy-fallback is for a policy by URL"),
         (("-p", URL, KEY, "absent"), "--policy-key absent: No such file"),
-        (("-p", URL, KEY, "."), "--policy-key .: "),
         (("-p", URL, KEY, "/dev/null"), "--policy-key /dev/null: "),
         (("-p", "http://host.invalid/", KEY, "key.pub"), "--policy: http is allowed to this mach"),
-        (("-p", "https://sesame!@:1/", KEY, "key.pub"), "--policy: no host"),
         (("-p", URL, KEY, "key.pub", "--policy-fallback", "agent-defalt"), "no policy or file cal"),
         (("-p", URL, KEY, "key.pub", "--policy-fallback", URL), "only a run can have a policy by"),
         (("-p", URL, KEY, "key.pub", "--join-name", "x"), "--join-name can't be combined with a "),
