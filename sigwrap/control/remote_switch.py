@@ -390,11 +390,9 @@ def read_answer(body: bytes) -> Answer:
 
 def poll_of(address: Web | File, environment: Mapping[bytes, bytes]) -> Callable[[], Answer]:
     """Return the function that polls once. Raises SigwrapError if it never could."""
-    get = (
-        (lambda: _read(address.path))
-        if isinstance(address, File)
-        else getter_of(address, environment)
-    )
+    if isinstance(address, File):
+        return lambda: _answer(lambda: _read(address.path))
+    get = getter_of(address, environment)
     return lambda: _answer(get)
 
 

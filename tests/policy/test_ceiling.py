@@ -64,6 +64,11 @@ WIDER = [
     (rule("commands: [rm], decision: approve, overrides: [rm]"), "rule own"),
     (rule("commands: [ls], decision: redirect, redirect_to: {command: /bin/rm}"), "rule own"),
     (rule("signals: [SIGTERM], decision: deny, fallback: allow", "signal_rules"), "rule own"),
+    (rule("signals: [SIGHUP], decision: allow, log: false", "signal_rules"), "rule own"),
+    (
+        rule("paths: [/x], operations: [read], decision: allow, make_missing: true", "file_rules"),
+        "rule own",
+    ),
     (rule("destinations: ['*'], decision: allow", "network_rules"), "rule own"),
     (f"{EXTENDS}defaults: {{command: audit}}\n", "the default for commands"),
     (f"{EXTENDS}network: allow\n", "the default for networks"),

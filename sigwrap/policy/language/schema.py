@@ -476,11 +476,7 @@ POLICY = Group(
             Text(Form.BASE),
             "The base; this file's rules come first and make it stricter",
         ),
-        Key(
-            "sequence",
-            Number(1, 2**53 - 1),
-            "With a URL: rises with each change",
-        ),
+        Key("sequence", Number(1, 2**53 - 1), "With a URL: rises with each change"),
         Key("expires", Text(Form.DATE), "With a URL: its last day, in UTC"),
         _FALLBACK,
         _FALLBACK._replace(name="unenforced", old=True, new="fallback"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from sigwrap.policy.judge.layers import is_stricter
 from sigwrap.policy.judge.request import Action
-from sigwrap.policy.judge.rules import Limits, Policy, Rule, SignalRule
+from sigwrap.policy.judge.rules import FileRule, Limits, Policy, Rule, SignalRule
 from sigwrap.policy.problems import Place, Problem
 
 _KINDS = ("command", "signal", "file", "network")
@@ -59,11 +59,15 @@ def _widens(rule: Rule, default: Action, top: int) -> bool:
 
     In a layer above `top`, they hold it back where they are stricter.
     """
-    if rule.decision is Action.DENY and not isinstance(rule, SignalRule):
+    match rule:
+        case SignalRule() if rule.fallback is not None or not rule.log:
+            return True
+        case FileRule() if rule.make_missing:  # sigwrap itself makes them
+            return True
+    if rule.decision is Action.DENY:
         return False
-    has_fallback = isinstance(rule, SignalRule) and rule.fallback is not None
     is_laxer = is_stricter(default, rule.decision) or rule.decision is Action.REDIRECT
-    return is_laxer or has_fallback or bool(rule.overrides) or rule.layer <= top
+    return is_laxer or bool(rule.overrides) or rule.layer <= top
 
 
 def _is_raised(limits: Limits, ceiling: Limits, name: str) -> bool:
