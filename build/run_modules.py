@@ -29,7 +29,7 @@ _SELDOM = (
     # Under a policy of the user's own, and those that have limits.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
     *("policy/language/shapes", "policy/language/lint", "policy/language/yaml_text"),
-    "control/usage",
+    *("control/usage", "session/policy_url"),
 )
 _OTHER_PROGRAMS = (
     "import sys; sys.path.append(sys.argv[1]); import sigwrap.__main__, sigwrap.cli.forward,"

@@ -29,7 +29,7 @@ BELOW_PURE = {"bare", "errors", "machine"}
 # The rest, from the bottom up; a part may import pure modules, those that its line names, and none
 # below that line. The session has two parts: what the other folders use, and what uses them.
 USES_THE_FOLDERS = {
-    *("run", "session", "mediation", "sandbox", "launch", "ending", "front_link"),
+    *("run", "session", "mediation", "sandbox", "launch", "ending", "front_link", "policy_url"),
 }
 MAY_IMPORT: dict[str, set[str]] = {
     "sigwrap": set(),  # the version
@@ -159,7 +159,8 @@ def test_a_run_does_not_import_what_reads_the_command_line() -> None:
     look = (
         "import sys; import sigwrap.cli.main, sigwrap.cli.run, sigwrap.session.run;"
         "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report', 'ssl',"
-        " 'sigwrap.control.remote_switch', 'sigwrap.network.handler', 'typing', 'yaml', 'difflib',"
+        " 'sigwrap.control.remote_switch', 'sigwrap.session.policy_url', 'sigwrap.policy.signed',"
+        " 'sigwrap.network.handler', 'typing', 'yaml', 'difflib',"
         " 'pkgutil')"
         " if each in sys.modules])"
     )

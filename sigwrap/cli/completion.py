@@ -196,6 +196,7 @@ _VALUES: dict[str, Callable[[Any], Iterable[Offer]]] = {
     "sessions": _sessions,
     "words": _session_or_signal,
     "policy": _policies,
+    "policy_fallback": _policies,
     "files": _policies,
     "extends": _policies,
     "first": _policies,

@@ -15,10 +15,12 @@ from sigwrap.errors import (
     REFUSED,
     InternalError,
     SigwrapError,
+    UsageError,
 )
 from sigwrap.events import counted
 from sigwrap.kernel import limits, procfs, signals
 from sigwrap.kernel.descriptors import close_all_but, require_enough, reserve_standard_streams
+from sigwrap.policy import is_url
 from sigwrap.session.settings import Report, RunSettings, is_unattended
 from sigwrap.start import onefile
 from sigwrap.start.child import fork_child
@@ -38,6 +40,7 @@ _SAID_BEFORE = (
 
 def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None) -> int:
     """Run the command, with `variables` added to its environment."""
+    _check_policy(settings)
     reserve_standard_streams()
     procfs.hold()
     procfs.require()
@@ -77,6 +80,20 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
             return REFUSED
 
     return FrontProcess(settings, inherited, supervise, note_in_time).run()
+
+
+def _check_policy(settings: RunSettings) -> None:
+    """Raises UsageError for options that do not belong together."""
+    if not is_url(settings.policy):
+        if settings.policy_key or settings.policy_fallback:
+            option = "--policy-key" if settings.policy_key else "--policy-fallback"
+            raise UsageError(f"{option} is for a policy by URL", "name it: --policy URL")
+    elif not settings.policy_key:
+        how = "--policy-key FILE, with the output of: openssl pkey -in KEY -pubout"
+        raise UsageError("--policy URL needs the public key of its signer", how)
+    elif settings.join_name:  # the session would keep it after it expires
+        why = "--join-name can't be combined with a policy by URL"
+        raise UsageError(why, "leave out --join-name, or download the policy")
 
 
 def _supervise(

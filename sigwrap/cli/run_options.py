@@ -129,7 +129,13 @@ def _flag(name: str, help_text: str, field: str = "", sets: object = True) -> Ru
 
 
 RUN_OPTIONS = (
-    _option("--policy -p", "NAME|FILE", "Policy that decides what the command may do"),
+    _option("--policy -p", "NAME|FILE|URL", "Policy that decides what the command may do"),
+    _option("--policy-key", "FILE", "Public Ed25519 key, which must have signed a policy by URL"),
+    _option(
+        "--policy-fallback",
+        "NAME|FILE",
+        "Policy to use if the URL does not answer, and no valid copy of an earlier answer exists",
+    ),
     _option("--root", "DIR", "Project directory, ${PROJECT_ROOT} in a policy"),
     _option("--name", "NAME", "Name of the session", _session_name),
     RunOption(

@@ -49,6 +49,7 @@ _RECORDED_EVERY = 30  # misses in a row, after the first
 _GIVE_UP_AFTER_S = WITHIN_S + 0.5  # the thread mostly gives up first, and knows why
 _MOST_PARTS = 1000  # of a path, with those of the links on it
 LONGEST_BODY = 64 * 1024
+_JSON = "application/json"
 _ALLOWED = "https://…, file:///PATH, or http:// to this machine (localhost, 127.0.0.1, [::1])"
 _PORTS = {"https": 443, "http": 80}
 _URL_CHARACTERS = re.compile(r"[!#-;=?-\[\]_a-z~]+")
@@ -245,7 +246,7 @@ class File(NamedTuple):
     path: bytes
 
 
-def read_address(url: str, where: str) -> Web | File:
+def read_address(url: str, where: str, allowed: str = _ALLOWED) -> Web | File:
     """Parse the URL of the option or variable `where`. Raises UsageError, without the URL: what is
     mistyped may be a password."""
     scheme = url.partition("://")[0].lower()
@@ -256,7 +257,7 @@ def read_address(url: str, where: str) -> Web | File:
             return _web(url, scheme)
         raise ValueError("not a supported URL")
     except ValueError as wrong:
-        raise UsageError(f"{where}: {wrong}", _ALLOWED) from None
+        raise UsageError(f"{where}: {wrong}", allowed) from None
 
 
 def _file(url: str) -> File:
@@ -361,7 +362,7 @@ def verifying_context(environment: Mapping[bytes, bytes]) -> ssl.SSLContext:
     if not context.cert_store_stats()["x509_ca"]:
         looked_at = printable(" and ".join(filter(None, (file, folders))))
         raise SessionError(
-            f"cannot verify the remote kill switch: no CA certificates in {looked_at}",
+            f"cannot verify https servers: no CA certificates in {looked_at}",
             "install ca-certificates, or set $SSL_CERT_FILE",
         )
     return context
@@ -391,36 +392,49 @@ def poll_of(address: Web | File, environment: Mapping[bytes, bytes]) -> Callable
     """Return the function that polls once. Raises SigwrapError if it never could."""
     if isinstance(address, File):
         return lambda: _answer(lambda: _read(address.path))
+    get = getter_of(address, environment)
+    return lambda: _answer(get)
+
+
+def getter_of(
+    address: Web, environment: Mapping[bytes, bytes], kind: str = _JSON, longest: int = LONGEST_BODY
+) -> Callable[[], bytes]:
+    """Return the function that gets the body once. Raises SigwrapError if it never could."""
     if not address.is_secure:
         listeners = ListenerCheck()
-        return lambda: _answer(lambda: _get(address, None, None, listeners))
+        return lambda: _get(address, None, None, listeners, kind, longest)
     proxy = proxy_for(address.server, environment)
     try:
         context = verifying_context(environment)
     except ImportError as missing:
         raise SessionError(
             f"https needs OpenSSL, which cannot be loaded: {missing}",
-            "install libssl3, or choose another kill switch",
+            "install libssl3, or use http:// to this machine",
         ) from missing
     os.environ.setdefault("RES_OPTIONS", _RESOLVER)
-    return lambda: _answer(lambda: _get(address, proxy, context, None))
+    return lambda: _get(address, proxy, context, None, kind, longest)
 
 
-def _answer(poll: Callable[[], bytes]) -> Answer:
+def _answer(get: Callable[[], bytes]) -> Answer:
     try:
-        return read_answer(poll())
-    except NoAnswer as why:
-        return Missed(str(why))
-    except HTTPException as failure:
-        return Missed(f"not a complete HTTP response ({type(failure).__name__})")
-    except TimeoutError:
-        return Missed(f"no response within {WITHIN_S:.0f} s")
-    except OSError as failure:
-        if verified := getattr(failure, "verify_message", ""):
-            return Missed(f"cannot verify its certificate: {verified}")
-        if reason := getattr(failure, "reason", ""):  # of an SSLError
-            return Missed(f"TLS: {reason}")
-        return Missed(failure.strerror or type(failure).__name__)
+        return read_answer(get())
+    except (NoAnswer, HTTPException, OSError) as failure:
+        return Missed(why_no_answer(failure))
+
+
+def why_no_answer(failure: NoAnswer | HTTPException | OSError) -> str:
+    match failure:
+        case NoAnswer():
+            return str(failure)
+        case HTTPException():
+            return f"not a complete HTTP response ({type(failure).__name__})"
+        case TimeoutError():
+            return f"no response within {WITHIN_S:.0f} s"
+    if verified := getattr(failure, "verify_message", ""):
+        return f"cannot verify its certificate: {verified}"
+    if reason := getattr(failure, "reason", ""):  # of an SSLError
+        return f"TLS: {reason}"
+    return failure.strerror or type(failure).__name__
 
 
 def _read(path: bytes) -> bytes:
@@ -428,7 +442,7 @@ def _read(path: bytes) -> bytes:
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise NoAnswer("not a regular file")
-        return _short_enough(file.read(LONGEST_BODY + 1), "file")
+        return _short_enough(file.read(LONGEST_BODY + 1), "file", LONGEST_BODY)
 
 
 def _get(
@@ -436,6 +450,8 @@ def _get(
     proxy: Server | None,
     context: ssl.SSLContext | None,
     listeners: ListenerCheck | None,
+    kind: str,
+    longest: int,
 ) -> bytes:
     server = address.server
     with closing(_connect(proxy or server, listeners)) as connection:
@@ -453,7 +469,7 @@ def _get(
             name = server.host.encode("ascii")
             connection = context.wrap_socket(connection, server_hostname=name)
         with closing(connection):
-            headers = {"Host": address.place, "Accept": "application/json"}
+            headers = {"Host": address.place, "Accept": kind}
             if server.authorization:
                 headers["Authorization"] = server.authorization
             response = _response(connection, "GET", address.target, headers)
@@ -461,7 +477,7 @@ def _get(
                 is_redirect = 300 <= response.status < 400
                 followed = " (sigwrap does not follow redirects)" if is_redirect else ""
                 raise NoAnswer(f"status {response.status}{followed}")
-            body = _short_enough(response.read(LONGEST_BODY + 1), "response")
+            body = _short_enough(response.read(longest + 1), "response", longest)
             if response.length:  # of what the server announced, this did not arrive
                 raise NoAnswer("the response is incomplete")
             return body
@@ -477,9 +493,9 @@ def _response(
     return http.getresponse()
 
 
-def _short_enough(body: bytes, what: str) -> bytes:
-    if len(body) > LONGEST_BODY:
-        raise NoAnswer(f"the {what} is larger than {LONGEST_BODY // 1024} KiB")
+def _short_enough(body: bytes, what: str, longest: int) -> bytes:
+    if len(body) > longest:
+        raise NoAnswer(f"the {what} is larger than {longest // 1024} KiB")
     return body
 
 

@@ -1,6 +1,7 @@
 """A session: its facts, its parts, the turns of its loop.
 
 run         a session from its settings to its sealed log
+policy_url  gets a signed policy by its URL, or the copy that it keeps
 session     facts, services and parts of a session; runs its loop
 mediation   passes each notification to its family's handler; approval requests for all of them
 effects     pure: what mediators yield, and the replies that they get

@@ -24,6 +24,7 @@ from sigwrap.kernel.terminals import OwnLines
 from sigwrap.log.codec import key_from_environment
 from sigwrap.log.folder import default_store
 from sigwrap.log.writer import SessionLog
+from sigwrap.policy import is_url
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.environment import KILLSWITCH_URL
 from sigwrap.policy.judge.recorded import JUDGEMENT
@@ -211,7 +212,13 @@ def _plan(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell)
     for each in without:
         tell(each)
     variables = host_variables(settings.root)
-    policy, sources = load_with_sources(settings.policy, variables=variables)
+    origin: Payload = {}
+    if is_url(settings.policy):
+        from sigwrap.session.policy_url import load_by_url
+
+        policy, sources, origin = load_by_url(settings, environment, store, variables, tell)
+    else:
+        policy, sources = load_with_sources(settings.policy, variables=variables)
     engine = Engine(policy)
     profile = None
     if settings.profile:
@@ -234,7 +241,7 @@ def _plan(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell)
         store=store,
         stores=stores,
         engine=engine,
-        policy_texts=policy_texts(sources, variables),
+        policy_texts=policy_texts(sources, variables) | origin,
         profile=profile,
         without=without,
         remote_switch=remote_switch,

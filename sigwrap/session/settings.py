@@ -71,6 +71,8 @@ def ci_labels(environment: Mapping[bytes, bytes]) -> dict[str, str]:
 class RunSettings(NamedTuple):
     command: tuple[str, ...]
     policy: str = DEFAULT_POLICY
+    policy_key: str = ""  # for a policy by URL
+    policy_fallback: str = ""
     root: str = "."
     approvals: ApprovalMode = ApprovalMode.AUTO
     approval_timeout_s: float = DEFAULT_APPROVAL_TIMEOUT_S

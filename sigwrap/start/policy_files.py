@@ -12,13 +12,15 @@ from sigwrap.bare import Any
 from sigwrap.errors import PolicyError, UsageError
 from sigwrap.kernel.descriptors import open_plain_file
 from sigwrap.policy import SHIPPED as SHIPPED
+from sigwrap.policy import is_url
 from sigwrap.policy.judge.rules import Policy
 from sigwrap.policy.language.document import MAX_TEXT_CHARACTERS, Source
-from sigwrap.policy.language.parse import parse_policy
+from sigwrap.policy.language.parse import FindBase, parse_policy
 from sigwrap.text import did_you_mean
 
 _TMP = "/tmp"
 _EMPTY_WORD = "''"
+_BY_URL = "sigwrap -p URL --policy-key FILE -- COMMAND; elsewhere, name a downloaded file"
 _MOST_FILES_LOOKED_AT = 200
 _MOST_GIT_BYTES = 64 << 10
 _KEYS_OF_A_POLICY = frozenset({b"extends", b"defaults", b"command_rules", b"signal_rules"})
@@ -36,7 +38,13 @@ def load_with_sources(
 
     The tests of a shipped policy are left out.
     """
-    sources = [read_source(selector)._replace(for_a_run=True)]
+    return with_sources(read_source(selector), variables=variables, find_base=find_base)
+
+
+def with_sources(
+    source: Source, *, variables: Mapping[str, str], find_base: FindBase
+) -> tuple[Policy, tuple[Source, ...]]:
+    sources = [source._replace(for_a_run=True)]
 
     def find(base: str, source: Source) -> Source | None:
         found = find_base(base, source)
@@ -63,6 +71,8 @@ def load_profile(file: str, *, variables: Mapping[str, str]) -> Policy:
 def read_source(selector: str) -> Source:
     if selector in SHIPPED:
         return _shipped(selector)
+    if is_url(selector):  # it may have a password
+        raise UsageError("only a run can have a policy by URL", _BY_URL)
     source = _file(selector)
     if source is None:
         meant = did_you_mean(selector, SHIPPED)

@@ -119,7 +119,7 @@ def test_options_alone_are_read(line: str, fields: dict[str, object] | None) -> 
             "To run a program of that name: sigwrap -- npm start\n",
         ),
         ("--quiet claude", "unknown option --quiet (see sigwrap run --help)"),
-        ("-p", "-p needs a value (sigwrap -p NAME|FILE -- COMMAND)"),
+        ("-p", "-p needs a value (sigwrap -p NAME|FILE|URL -- COMMAND)"),
         ("--grace -- true", "--grace needs a value (sigwrap --grace TIME -- COMMAND)"),
         ("policy check --root", "--root needs a value (see sigwrap policy check --help)"),
         (

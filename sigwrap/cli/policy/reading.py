@@ -44,6 +44,7 @@ from sigwrap.policy.language.lint import lint
 from sigwrap.policy.language.schema import RULES
 from sigwrap.policy.problems import InvalidPolicy, Problem
 from sigwrap.policy.tools.cases import run_cases, weakenings
+from sigwrap.policy.tools.ceiling import widenings
 from sigwrap.policy.tools.renamed import with_new_keys
 from sigwrap.policy.tools.show import policy_text
 from sigwrap.report.check.decisions import recorded_variables
@@ -172,7 +173,8 @@ def _comparable(policy: Policy) -> list[str]:
         section: tuple(rule._replace(description="") for rule in getattr(policy, section))
         for section in RULES
     }
-    same = policy._replace(name="policy", description="", bases=(), **rules)
+    notes: dict[str, Any] = {"description": "", "sequence": 0, "expires": "", "bases": ()}
+    same = policy._replace(name="policy", **notes, **rules)
     return policy_text(same).splitlines()
 
 
@@ -210,6 +212,12 @@ def check(
         bool,
         typer.Option("--write", help="Replace old keys in these files, not in their bases"),
     ] = False,
+    ceiling: Annotated[
+        str,
+        typer.Option(
+            "--ceiling", metavar="NAME|FILE", help="Policy that these extend and may only narrow"
+        ),
+    ] = "",
 ) -> None:
     """Check policies for mistakes, and run their tests.
 
@@ -218,10 +226,11 @@ def check(
     125 after an error, and 1 if only tests fail.
     """
     checked = []
+    most = load(ceiling, root) if ceiling else None
     for file in files:
         if write and file not in SHIPPED:
             _write_new_keys(file, root, print_line=note if form is Format.JSON else out)
-        checked.append(_checked(file, root, prints=form is Format.TEXT))
+        checked.append(_checked(file, root, most, prints=form is Format.TEXT))
     if form is Format.JSON:
         problems = [plain(problem) for _, found in checked for problem in found]
         out(json.dumps(problems, indent=2))
@@ -253,7 +262,9 @@ def _write_new_keys(file: str, root: Path | None, *, print_line: Callable[[str],
         print_line(printable(line))
 
 
-def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[Problem]]:
+def _checked(
+    file: str, root: Path | None, ceiling: Policy | None, *, prints: bool
+) -> tuple[int, list[Problem]]:
     """Return the exit status for one policy and its problems."""
     try:
         policy = load(file, root)
@@ -271,7 +282,8 @@ def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[P
     results = list(run_cases(Engine(tested)))
     failed = [each for each in results if not each.passed]
     weakened = weakenings(policy)
-    found = [*weakened, *policy.warnings, *lint(policy)]
+    wider = list(widenings(policy, ceiling)) if ceiling is not None else []
+    found = [*wider, *weakened, *policy.warnings, *lint(policy)]
     verdict = "ok, with warnings" if found else "ok"
     if failed:
         verdict = f"{len(failed)} of {len(results)} tests failed"
@@ -282,9 +294,9 @@ def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[P
         _print_problems(found)
         if weakened:
             note(_HOW_TO_WEAKEN)
-        else:
+        elif not wider:
             out(printable(f"{file}: {verdict}"))
-    return REFUSED if weakened else _TESTS_FAIL if failed else 0, found
+    return REFUSED if weakened or wider else _TESTS_FAIL if failed else 0, found
 
 
 def _print_problems(problems: Iterable[Problem]) -> None:

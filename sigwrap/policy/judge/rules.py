@@ -230,6 +230,8 @@ class Policy(NamedTuple):
     name: str = ""
     file: str = ""
     description: str = ""
+    sequence: int = 0  # with `expires`, of a policy by URL
+    expires: str = ""
     bases: tuple[str, ...] = ()
     tolerates_old_kernels: bool = False  # runs also where the kernel cannot enforce all of it
     default_command: Action = Action.DENY

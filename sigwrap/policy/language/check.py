@@ -40,6 +40,7 @@ _EXPECTED = {
     Form.FLAG: "a flag is a letter or a word, such as f or force",
     Form.VARIABLE: 'a variable name has letters, digits and "_", and no digit first',
     Form.DIGEST: "not a SHA-256 digest (64 hexadecimal digits)",
+    Form.DATE: "not a date such as 2027-01-31",
     Form.NAME_GLOB: '{name} takes names of variables, without "=" and "$"',
 }
 _LIKELY_BYTES = 1 << 20

@@ -189,7 +189,8 @@ def _policy(
         network_place=network.place if network else base.network_place,
         cases=(),
         base_cases=(*base.cases, *base.base_cases),
-        **{"description": "", **parts.values},  # a base's is not inherited
+        # A base's are not inherited.
+        **{"description": "", "sequence": 0, "expires": "", **parts.values},
         **sections,
         **rules,
     )

@@ -461,7 +461,7 @@ _FALLBACK = Key(
     to="tolerates_old_kernels",
     make=lambda word: word == "warn",
 )
-_VALUES = ("name", "description", "fallback", "unenforced", "approvals")
+_VALUES = ("name", "description", "sequence", "expires", "fallback", "unenforced", "approvals")
 # Fields of Policy; a policy may change single fields of its base's.
 SECTIONS = {each.title: each for each in (_ENV_POLICY, _LIMITS, _SESSION, WATCH, _TRUST)}
 
@@ -476,6 +476,8 @@ POLICY = Group(
             Text(Form.BASE),
             "The base; this file's rules come first and make it stricter",
         ),
+        Key("sequence", Number(1, 2**53 - 1), "With a URL: rises with each change"),
+        Key("expires", Text(Form.DATE), "With a URL: its last day, in UTC"),
         _FALLBACK,
         _FALLBACK._replace(name="unenforced", old=True, new="fallback"),
         Key(

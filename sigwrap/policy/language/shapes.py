@@ -37,6 +37,7 @@ class Form(Enum):
     SIGNAL = "signal name or number"
     SIGNALS = "signal name, number or group"
     BASE = "shipped policy, or a file next to this one"
+    DATE = "date, `2027-01-31`"
 
 
 # The whole text must match; JSON Schema and Python's `re` read these patterns alike.
@@ -47,6 +48,7 @@ PATTERNS: dict[Form, str] = {
     Form.DIGEST: "[0-9a-fA-F]{64}",
     Form.FLAG: "-{0,2}[A-Za-z0-9][A-Za-z0-9_-]*",
     Form.SUBCOMMAND: "(?:-|(?!-)[\\s\\S]*)",
+    Form.DATE: "[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])",
 }
 
 

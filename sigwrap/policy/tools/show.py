@@ -38,6 +38,8 @@ def _entries(policy: Policy) -> dict[str, Any]:
         "version": 1,
         "name": policy.name,
         "description": policy.description,
+        "sequence": policy.sequence,
+        "expires": policy.expires,
         "fallback": "warn" if policy.tolerates_old_kernels else "",
         "approvals": "" if policy.asks else "deny",
         "defaults": {

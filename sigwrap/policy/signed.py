@@ -1,0 +1,62 @@
+"""A signed policy: its text, and on the last line an Ed25519 signature of all before that line.
+
+One file instead of two: a server that is updated, or a cache in between, can't give a text with the
+signature of another one.
+"""
+
+from __future__ import annotations
+
+from binascii import a2b_base64
+
+from sigwrap.errors import PolicyError, UsageError
+from sigwrap.policy.ed25519 import verifies
+
+_MARK = b"# signature: "
+_KEY_BYTES = 32
+_BEGIN, _END = b"-----BEGIN PUBLIC KEY-----", b"-----END PUBLIC KEY-----"
+_BEFORE_A_KEY = bytes.fromhex("302a300506032b6570032100")  # RFC 8410, 4
+_HOW_TO_SIGN = (
+    "to sign it: printf '# signature: %s\\n' \"$(openssl pkeyutl -sign -rawin -inkey KEY "
+    '-in FILE | openssl base64 -A)" >> FILE'
+)
+_WANTED = "a public Ed25519 key has 64 hex digits, or is from: openssl pkey -in KEY -pubout"
+
+
+def signed_text(data: bytes, key: bytes, name: str, key_file: str) -> str:
+    """Return the text of the policy `name`. Raises PolicyError."""
+    text, mark, rest = data.rpartition(_MARK)
+    if not mark:
+        raise PolicyError(f"{name}: it is not signed", _HOW_TO_SIGN)
+    try:
+        signature = a2b_base64(b"".join(rest.split()), strict_mode=True)
+    except ValueError:
+        signature = b""
+    if not verifies(key, text, signature):
+        raise PolicyError(
+            f"{name}: its signature is not by the key in {key_file}",
+            "the policy was changed after it was signed, or signed with another key",
+        )
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise PolicyError(f"{name}: not UTF-8") from None
+
+
+def public_key(content: bytes, key_file: str) -> bytes:
+    """Return the 32 bytes of the key. Raises UsageError."""
+    words = content.split()
+    if b"PRIVATE" in words:
+        why = f"--policy-key {key_file}: it is a private key, which belongs to the signer only"
+        raise UsageError(why, f"to get the public one: openssl pkey -in {key_file} -pubout")
+    body = content.strip()
+    try:
+        if body.startswith(_BEGIN):
+            body = a2b_base64(body.removeprefix(_BEGIN).removesuffix(_END))
+            key = body.removeprefix(_BEFORE_A_KEY)
+        else:
+            key = bytes.fromhex(body.decode())
+    except ValueError:
+        key = b""
+    if len(key) != _KEY_BYTES:
+        raise UsageError(f"--policy-key {key_file}: not a public Ed25519 key", _WANTED)
+    return key
