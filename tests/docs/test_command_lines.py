@@ -54,6 +54,26 @@ WHOLE = {
     "sigwrap --notify COMMAND -- …": "sigwrap --notify true -- true",
     "sigwrap -c STRING": "sigwrap -c true",
     "sigwrap export": "sigwrap export --format jsonl",
+    # A bucket, an engine or a server would be needed: tests/fleet and tests/process have them.
+    "sigwrap ship": "sigwrap ship --help",
+    "sigwrap ship --all --to s3://logs/laptops": "sigwrap ship --help",
+    'sigwrap query --lake s3://logs/ci "…"': "sigwrap query --help",
+    'sigwrap query --lake s3://logs/ci "select repo, reason from sessions"': (
+        "sigwrap query --help"
+    ),
+    "sigwrap verify --lake s3://logs/ci --strict": "sigwrap verify --help",
+    "sigwrap lake compact": "sigwrap lake compact --help",
+    "sigwrap lake compact --at s3://logs/ci": "sigwrap lake compact --help",
+    "sigwrap lake report": "sigwrap lake report --help",
+    "sigwrap lake report --at s3://logs/ci -o report.html": "sigwrap lake report --help",
+    "sigwrap lake sql --engine clickhouse --at s3://logs/ci | clickhouse-client --multiquery": (
+        "sigwrap lake sql --engine clickhouse --at s3://logs/ci"
+    ),
+    "sigwrap lake sql --questions": "sigwrap lake sql --help",
+    "sigwrap policy check --ceiling fleet.yaml project.yaml": "sigwrap policy check --help",
+    "sigwrap -p https://example.com/policy.yaml --policy-key /etc/sigwrap/fleet.pub -- npm test": (
+        "sigwrap -p ci -- npm test"
+    ),
     "sigwrap policy check": "sigwrap policy check ci",
     "sigwrap policy check FILE": "sigwrap policy check ci",
     "sigwrap policy diff": "sigwrap policy diff ci ci",
