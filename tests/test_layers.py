@@ -53,6 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("exec", "network", "approve", "control", "join"),
     },
     "report": {"log"},
+    "fleet": {"log", "report", "kernel", "sigwrap"},
     "doctor": {
         *("kernel", "log", "start", "session", "front", "exec", "approve"),
         *("control", "session.run", "report"),
@@ -70,6 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "record",
         ),
         *("record", "approve", "control", "join", "session.run", "report", "doctor", "watch"),
+        "fleet",
     },
     "__main__": {"early", "imports", "cli"},
 }
@@ -167,6 +169,7 @@ def test_a_run_does_not_import_what_reads_the_command_line() -> None:
     look = (
         "import sys; import sigwrap.cli.main, sigwrap.cli.run, sigwrap.session.run;"
         "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report', 'ssl',"
+        " 'sigwrap.fleet', 'sigwrap.log.trace_context',"
         " 'sigwrap.control.remote_switch', 'sigwrap.network.handler', 'typing', 'yaml', 'difflib',"
         " 'pkgutil')"
         " if each in sys.modules])"

@@ -22,6 +22,7 @@ EXAMPLES = {
     "export": (
         "sigwrap export --format jsonl -o events.jsonl",
         "sigwrap export --format prom --all",
+        "sigwrap export --format otlp --signal traces -o spans.jsonl",
     ),
     "sessions": ("sigwrap sessions", "sigwrap sessions prune --older-than 30d --keep 20"),
     "sessions rm": ("sigwrap sessions rm build",),

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from enum import Enum
+from itertools import groupby
 from typing import Annotated
 
 import typer
@@ -27,6 +28,12 @@ class ExportFormat(Enum):
     CSV = "csv"
     PROM = "prom"
     SQLITE = "sqlite"
+    OTLP = "otlp"
+
+
+class Signal(Enum):
+    LOGS = "logs"
+    TRACES = "traces"
 
 
 app = App()
@@ -38,20 +45,34 @@ def export(
         ExportFormat,
         typer.Option(
             "--format",
-            help="Events as JSON lines or CSV, Prometheus metrics, or a SQLite database with the "
-            "views of sigwrap query as tables",
+            help="Events as JSON lines or CSV, Prometheus metrics, a SQLite database with the "
+            "views of sigwrap query as tables, or OTLP requests as JSON lines",
         ),
     ],
     sessions: SessionsArgument = None,
     every: AllOption = False,
     store: StoreOption = None,
     output: OutputOption = None,
+    signal: Annotated[
+        Signal | None,
+        typer.Option(
+            "--signal",
+            help="With --format otlp: each event as a log record, or sessions, tool calls and "
+            "processes as spans [default: logs]",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Export events as JSON lines, CSV, Prometheus metrics or SQLite."""
+    """Export events as JSON lines, CSV, Prometheus metrics, SQLite or OTLP."""
+    if signal is not None and export_format is not ExportFormat.OTLP:
+        raise UsageError("--signal needs --format otlp")
     if export_format is ExportFormat.SQLITE and output is None:
         raise UsageError("--format sqlite needs -o FILE")
     several = Several(store_folder(store), sessions or [], every)
-    lines = _lines(export_format, several, to_terminal=output is None and os.isatty(1))
+    if export_format is ExportFormat.OTLP:
+        lines = _otlp_lines(several, signal or Signal.LOGS)
+    else:
+        lines = _lines(export_format, several, to_terminal=output is None and os.isatty(1))
     if export_format is ExportFormat.SQLITE:
         _write_database(str(output), several)
     elif output is not None:
@@ -81,6 +102,15 @@ def _lines(kind: ExportFormat, several: Several, *, to_terminal: bool) -> Iterat
             several.read(lambda session, seen: database.fill(session, [EXPORTED], seen))
             names, rows = database.select(f"SELECT * FROM {EXPORTED.name}")
             yield from csv(names, rows, to_terminal=to_terminal)
+
+
+def _otlp_lines(several: Several, signal: Signal) -> Iterator[str]:
+    from sigwrap.fleet.otlp import log_requests, trace_requests
+
+    requests = log_requests if signal is Signal.LOGS else trace_requests
+    for session, pairs in groupby(several.events(), lambda pair: pair[0]):
+        for request in requests(session.id, (event for _, event in pairs)):
+            yield json.dumps(request.body, separators=(",", ":"))
 
 
 def _write_database(path: str, several: Several) -> None:

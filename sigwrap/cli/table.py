@@ -17,7 +17,10 @@ COMMANDS: dict[str, Rows] = {
         "replay": ("replay", "Replay the events of a session"),
         "why": ("why", "Explain in one sentence how a process ended"),
         "query": ("query", "Query logs with SQL"),
-        "export": ("export", "Export events as JSON lines, CSV, Prometheus metrics or SQLite"),
+        "export": (
+            "export",
+            "Export events as JSON lines, CSV, Prometheus metrics, SQLite or OTLP",
+        ),
         "verify": ("verify", "Check that a log was not changed"),
     },
     "Approve and stop": {
