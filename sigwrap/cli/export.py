@@ -63,7 +63,7 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Export events as JSON lines, CSV, Prometheus metrics, SQLite or OTLP."""
+    """Export events as JSON lines, CSV, Prometheus, SQLite or OTLP."""
     if signal is not None and export_format is not ExportFormat.OTLP:
         raise UsageError("--signal needs --format otlp")
     if export_format is ExportFormat.SQLITE and output is None:
@@ -105,11 +105,10 @@ def _lines(kind: ExportFormat, several: Several, *, to_terminal: bool) -> Iterat
 
 
 def _otlp_lines(several: Several, signal: Signal) -> Iterator[str]:
-    from sigwrap.fleet.otlp import log_requests, trace_requests
+    from sigwrap.fleet.otlp import requests
 
-    requests = log_requests if signal is Signal.LOGS else trace_requests
     for session, pairs in groupby(several.events(), lambda pair: pair[0]):
-        for request in requests(session.id, (event for _, event in pairs)):
+        for request in requests(signal.value, session.id, (event for _, event in pairs)):
             yield json.dumps(request.body, separators=(",", ":"))
 
 

@@ -19,7 +19,7 @@ COMMANDS: dict[str, Rows] = {
         "query": ("query", "Query logs with SQL"),
         "export": (
             "export",
-            "Export events as JSON lines, CSV, Prometheus metrics, SQLite or OTLP",
+            "Export events as JSON lines, CSV, Prometheus, SQLite or OTLP",
         ),
         "verify": ("verify", "Check that a log was not changed"),
     },

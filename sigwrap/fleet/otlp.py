@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from math import isfinite
-from typing import Any, NamedTuple
 
+from sigwrap.bare import Any, NamedTuple
 from sigwrap.events import (
     ABSORBED,
     CONNECTION_TYPES,
@@ -37,7 +37,6 @@ _PLACES = {
 }
 RECORDS_AT_ONCE = 256
 _BODY_CHARACTERS = 200
-_EVENTS_OF_A_SPAN = 128  # the limit of OpenTelemetry's own SDKs
 _INT64 = 1 << 63
 _INTERNAL = 1  # the kind of a span
 _ERROR = 2  # the status of a span
@@ -100,60 +99,25 @@ _SEVERE_TYPES = frozenset(
 class Request(NamedTuple):
     """The body of one POST, or one line of an export."""
 
-    signal: str  # LOGS or TRACES
     body: Json
     records: int
-    last_seq: int  # of the events in it, for logs
+    last_seq: int  # of its events
 
 
-def log_requests(
-    session_id: str, session_events: Iterable[Event], after_seq: int = 0
+def requests(
+    signal: str, session_id: str, session_events: Iterable[Event], after_seq: int = 0
 ) -> Iterator[Request]:
-    """Yield the events after `after_seq`. Pass all events, because earlier ones began spans."""
-    if (begun := _begun(session_id, session_events)) is None:
-        return
-    trace, whole = begun
-    records: list[Json] = []
-    seq = 0
-    for event in whole:
-        span_id, _ = trace.span_of(event)
-        if event.seq > after_seq:
-            records.append(_record(event, trace.id, span_id))
-            seq = event.seq
-        if len(records) == RECORDS_AT_ONCE:
-            yield _request(LOGS, trace.resource, records, seq)
-            records = []
-    if records:
-        yield _request(LOGS, trace.resource, records, seq)
-
-
-def trace_requests(session_id: str, session_events: Iterable[Event]) -> Iterator[Request]:
-    """Yield the spans of a session, each when it has ended."""
-    if (begun := _begun(session_id, session_events)) is None:
-        return
-    trace, whole = begun
-    ended: list[Json] = []
-    for span in _spans(trace, whole):
-        ended.append(span)
-        if len(ended) == RECORDS_AT_ONCE:
-            yield _request(TRACES, trace.resource, ended)
-            ended = []
-    yield _request(TRACES, trace.resource, ended)
-
-
-def _begun(
-    session_id: str, session_events: Iterable[Event]
-) -> tuple[_Trace, Iterator[Event]] | None:
+    """Yield all spans, or the logs after `after_seq`. Pass all events: earlier ones began spans."""
     rest = iter(session_events)
-    first = next(rest, None)
-    return None if first is None else (_Trace(session_id, first), chain((first,), rest))
-
-
-def _request(signal: str, resource: list[Json], records: list[Json], last_seq: int = 0) -> Request:
+    if (first := next(rest, None)) is None:
+        return
+    trace, whole = _Trace(session_id, first), chain((first,), rest)
+    found = _records(trace, whole, after_seq) if signal == LOGS else _spans(trace, whole)
     outer, inner, each = _PLACES[signal]
-    scope = {"scope": {"name": "sigwrap"}, each: records}
-    body = {outer: [{"resource": {"attributes": resource}, inner: [scope]}]}
-    return Request(signal, body, len(records), last_seq)
+    while some := [*islice(found, RECORDS_AT_ONCE)]:
+        scope = {"scope": {"name": "sigwrap"}, each: [record for record, _ in some]}
+        body = {outer: [{"resource": {"attributes": trace.resource}, inner: [scope]}]}
+        yield Request(body, len(some), some[-1][1])
 
 
 class _Trace:
@@ -193,37 +157,57 @@ class _Trace:
         return next(filter(None, found), self.root)
 
 
-def _spans(trace: _Trace, session_events: Iterable[Event]) -> Iterator[Json]:
-    """Yield the root span last."""
+def _records(
+    trace: _Trace, session_events: Iterable[Event], after_seq: int
+) -> Iterator[tuple[Json, int]]:
+    """Yield each event as a record, and its seq."""
+    for event in session_events:
+        span_id, _ = trace.span_of(event)
+        if event.seq <= after_seq:
+            continue
+        severity = _ERRORS if event.type in _SEVERE_TYPES else _SEVERITY.get(outcome(event), _INFO)
+        yield (
+            {
+                "timeUnixNano": _time(event),
+                "observedTimeUnixNano": _time(event),
+                "severityNumber": severity[0],
+                "severityText": severity[1],
+                "eventName": f"sigwrap.{_safe(event.type)}",
+                "body": {"stringValue": _safe(_sentence(event))},
+                "attributes": _attributes(event),
+                "traceId": trace.id,
+                "spanId": span_id,
+            },
+            event.seq,
+        )
+
+
+def _spans(trace: _Trace, session_events: Iterable[Event]) -> Iterator[tuple[Json, int]]:
+    """Yield each span when it has ended, the root last, and the seq of the event that ended it."""
     running: dict[str, Json] = {}
     last = trace.first
     for last in session_events:
         span_id, begins = trace.span_of(last)
         payload = last.payload
         if begins:
-            span = _span(trace, span_id, trace.above(last), last)
-            if last.type in EXEC_TYPES:
-                running[span_id] = span
-            else:
-                span["name"] = _safe(f"tool_call {text(payload.get('tool'))}")
-                yield span
+            running[span_id] = _span(trace, span_id, trace.above(last), last)
+            if last.type not in EXEC_TYPES:
+                tool = _safe(f"tool_call {text(payload.get('tool'))}")
+                yield running.pop(span_id) | {"name": tool}, last.seq
         elif last.type == "process_exited" and span_id in running:
             span = running.pop(span_id)
             _end(span, last, payload.get("exit_code"), text(payload.get("signal_name")))
-            yield span
-        elif last.type in EXEC_TYPES:
-            _add_exec(running[span_id], last)
+            yield span, last.seq
+        elif last.type in EXEC_TYPES and outcome(last) != DENIED:
+            running[span_id] |= {"name": _program(last), "attributes": _attributes(last)}
     for span in running.values():
         _end(span, last)
-        yield span
+        yield span, last.seq
     root = _span(trace, trace.root, trace.parent, trace.first)
     program = "".join(texts(trace.first.payload.get("command"))[:1])
     root["name"] = _safe(f"sigwrap {program.rpartition('/')[2]}").rstrip()
-    if last.type == "session_ended":
-        _end(root, last, last.payload.get("exit_status"), text(last.payload.get("reason")))
-    else:
-        _end(root, last)
-    yield root
+    _end(root, last, last.payload.get("exit_status") if last.type == "session_ended" else None)
+    yield root, last.seq
 
 
 def _span(trace: _Trace, span_id: str, parent: str, event: Event) -> Json:
@@ -239,48 +223,18 @@ def _span(trace: _Trace, span_id: str, parent: str, event: Event) -> Json:
     }
 
 
-def _add_exec(span: Json, event: Event) -> None:
-    """Add a later exec of the process. If it was allowed, the span is named after it."""
-    attributes = _attributes(event)
-    if outcome(event) != DENIED:
-        span["name"], span["attributes"] = _program(event), attributes
-    span_events = span.setdefault("events", [])
-    if len(span_events) < _EVENTS_OF_A_SPAN:
-        named = {"name": f"sigwrap.{event.type}", "attributes": attributes}
-        span_events.append({"timeUnixNano": _time(event), **named})
-    else:
-        span["droppedEventsCount"] = span.get("droppedEventsCount", 0) + 1
-
-
 def _end(span: Json, event: Event, code: object = None, why: str = "") -> None:
-    """`code`: the exit status of the process; `why`: its signal, or the reason of the end."""
+    """`code`: the exit status, if it is known; `why`: the signal that killed the process."""
     span["endTimeUnixNano"] = max(span["startTimeUnixNano"], _time(event), key=int)
     if code is not None:
         span["attributes"] = [*span["attributes"], _attribute("process.exit.code", code)]
-    if code not in (None, 0) or (code is None and why):
-        span["status"] = {"code": _ERROR, "message": _safe(why or f"exit status {code}")}
+    if code != 0 and (how := why if code is None else f"exit status {code}"):
+        span["status"] = {"code": _ERROR, "message": _safe(how)}
 
 
 def _program(event: Event) -> str:
     path = text(event.payload.get("path")) or "".join(texts(event.payload.get("argv"))[:1])
     return _safe(path.rpartition("/")[2])
-
-
-def _record(event: Event, trace_id: str, span_id: str) -> Json:
-    is_severe = event.type in _SEVERE_TYPES
-    number, name = _ERRORS if is_severe else _SEVERITY.get(outcome(event), _INFO)
-    time_ns = _time(event)
-    return {
-        "timeUnixNano": time_ns,
-        "observedTimeUnixNano": time_ns,
-        "severityNumber": number,
-        "severityText": name,
-        "eventName": f"sigwrap.{_safe(event.type)}",
-        "body": {"stringValue": _safe(_sentence(event))},
-        "attributes": _attributes(event),
-        "traceId": trace_id,
-        "spanId": span_id,
-    }
 
 
 def _sentence(event: Event) -> str:

@@ -7,34 +7,40 @@ $OTEL_EXPORTER_OTLP_HEADERS, and no error shows them.
 
 from __future__ import annotations
 
-import gzip
 import json
-import random
-import ssl
+import os
+import re
+import socket
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from threading import Thread
-from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import sigwrap
+from sigwrap.bare import TYPE_CHECKING, Any
 from sigwrap.errors import SigwrapError, UsageError
-from sigwrap.fleet.otlp import LOGS, TRACES, Request, log_requests, trace_requests
+from sigwrap.fleet.otlp import LOGS, TRACES, Request, requests
 from sigwrap.log.reader import Session
 from sigwrap.text import printable
+
+if TYPE_CHECKING:
+    import ssl
 
 _PREFIX = "OTEL_EXPORTER_OTLP_"
 _PORT = 4318
 _WITHIN_MS = 10_000  # for one request, as in OpenTelemetry's own SDKs
-_GZIP_LEVEL = 3  # half the time of level 6, and a tenth more bytes
+_GZIP = 16 + zlib.MAX_WBITS  # the format; the one-file binary has no gzip module
 _LONGEST_ANSWER = 64 * 1024
 _SHOWN_CHARACTERS = 200
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
 _TRY_AGAIN = frozenset({429, 502, 503, 504})  # as the protocol says; no other status
+_URL = re.compile("[!-~]+")
+_HOST = re.compile("[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f:.]+")
 _FORMS = "otlp+https://HOST[:PORT][/PATH], otlp+http://… or otlp: with $OTEL_EXPORTER_OTLP_ENDPOINT"
 _HINTS = {
     401: f"set ${_PREFIX}HEADERS",
@@ -62,40 +68,30 @@ def ship_otlp(
     when the spans are delivered too, so a failure between them sends both again.
     """
     until_s = time.monotonic() + deadline_s
-    sends = {each: _is_wanted(each, environment) for each in (LOGS, TRACES)}
     collectors = {
         signal: Collector(url, signal, environment, until_s)
-        for signal, is_wanted in sends.items()
-        if is_wanted
+        for signal in (LOGS, TRACES)
+        if environment.get(f"OTEL_{signal.upper()}_EXPORTER", "").strip() != "none"
     }
-    is_over = not session.running
-    seq = after_seq
-    for request in log_requests(session.id, session.events(), after_seq):
-        if seq > after_seq:
-            delivered(seq)
-        if LOGS in collectors:
-            collectors[LOGS].send(request)
-        seq = request.last_seq
-    if seq == after_seq:
-        return
-    if is_over and TRACES in collectors:
-        for request in trace_requests(session.id, session.events()):
-            collectors[TRACES].send(request)
+    is_over, seq = not session.running, after_seq
+    try:
+        for request in requests(LOGS, session.id, session.events(), after_seq):
+            if seq > after_seq:
+                delivered(seq)
+            if LOGS in collectors:
+                collectors[LOGS].send(request)
+            seq = request.last_seq
+        if seq == after_seq:
+            return
+        if is_over and TRACES in collectors:
+            for request in requests(TRACES, session.id, session.events()):
+                collectors[TRACES].send(request)
+    finally:
+        for collector in collectors.values():
+            collector.close()
     delivered(seq)
     for collector in collectors.values():
         collector.complain_of_rejected()
-
-
-def _is_wanted(signal: str, environment: Mapping[str, str]) -> bool:
-    return environment.get(f"OTEL_{signal.upper()}_EXPORTER", "").strip() != "none"
-
-
-class _Endpoint(NamedTuple):
-    shown: str
-    host: str
-    port: int
-    path: str
-    is_secure: bool
 
 
 class Collector:
@@ -106,10 +102,10 @@ class Collector:
     ) -> None:
         """`until_s`: when to give up, in time.monotonic(). Raises UsageError."""
         variables = _Variables(signal, environment)
-        self._endpoint = _endpoint(url, signal, variables)
+        self._address = _address(url, signal, variables)
         self._headers = variables.headers()
         self._within_s = variables.within_s()
-        self._context = variables.context() if self._endpoint.is_secure else None
+        self._context = variables.context() if self._address.scheme == "https" else None
         self._until_s = until_s
         self._connection: HTTPConnection | None = None
         self._sent = self._rejected = 0
@@ -118,15 +114,16 @@ class Collector:
     def send(self, request: Request) -> None:
         """Raises NotDelivered."""
         body = json.dumps(request.body, separators=(",", ":")).encode()
-        zipped = gzip.compress(body, _GZIP_LEVEL, mtime=0)
+        zipper = zlib.compressobj(wbits=_GZIP)
+        zipped = zipper.compress(body) + zipper.flush()
         pause_s = _FIRST_PAUSE_S
         while True:
-            wait_s = pause_s * random.uniform(0.5, 1)
+            wait_s = pause_s * (0.5 + os.urandom(1)[0] / 512)
             try:
                 status, asked_s, answer = self._post(zipped)
-            except ssl.SSLCertVerificationError as failure:
-                raise self._failed(f"its certificate: {failure.verify_message}") from failure
             except (OSError, HTTPException) as failure:
+                if why := getattr(failure, "verify_message", ""):
+                    raise self._failed(f"its certificate: {why}") from failure
                 why = _reason(failure)
             else:
                 if 200 <= status < 300:
@@ -147,36 +144,50 @@ class Collector:
             why = self._why_rejected and f": {self._why_rejected}"
             raise self._failed(f"it rejected {self._rejected} of {self._sent} records{why}")
 
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
     def _post(self, body: bytes) -> tuple[int, float, bytes]:
         """Return the status, the pause that the collector asks for, and the answer.
 
         A thread does it, because nothing else limits a name server and an answer that trickles.
         """
-        found: list[tuple[int, float, bytes] | BaseException] = []
-        connection, self._connection = self._connection or self._connect(), None
+        found: list[tuple[int, float, bytes] | Exception] = []
+        connection, self._connection = (
+            self._connection or HTTPConnection(self._address.netloc),
+            None,
+        )
 
         def exchange() -> None:
             try:
-                found.append(_exchange(connection, self._endpoint.path, body, self._headers))
-            except BaseException as failure:
+                if connection.sock is None:
+                    connection.sock = self._connected()
+                found.append(_exchange(connection, self._address.path, body, self._headers))
+            except Exception as failure:
+                connection.close()
                 found.append(failure)
 
         thread = Thread(target=exchange, daemon=True)
         thread.start()
         thread.join(max(min(self._within_s, self._until_s - time.monotonic()), 0))
         if not found:
+            with suppress(OSError, AttributeError):  # it has no socket yet, or no longer
+                connection.sock.shutdown(socket.SHUT_RDWR)  # ends the thread
             raise TimeoutError
-        if isinstance(result := found[0], BaseException):
-            connection.close()
+        if isinstance(result := found[0], Exception):
             raise result
         self._connection = connection
         return result
 
-    def _connect(self) -> HTTPConnection:
-        host, port = self._endpoint.host, self._endpoint.port
+    def _connected(self) -> socket.socket:
+        # As bytes: for a str, Python would import the codec for international names.
+        host = (self._address.hostname or "").encode()
+        place: Any = (host, self._address.port)
+        connection = socket.create_connection(place, self._within_s)
         if self._context is None:
-            return HTTPConnection(host, port, timeout=self._within_s)
-        return HTTPSConnection(host, port, timeout=self._within_s, context=self._context)
+            return connection
+        return self._context.wrap_socket(connection, server_hostname=host)
 
     def _take(self, request: Request, answer: bytes) -> None:
         """Raise NotDelivered for a page of another server: only JSON, or nothing, is an answer."""
@@ -193,14 +204,12 @@ class Collector:
             self._why_rejected = _cut(str(why or ""))
 
     def _failed(self, why: str, hint: str = "") -> NotDelivered:
-        return NotDelivered(f"can't send to {self._endpoint.shown}: {why}", hint)
+        return NotDelivered(f"can't send to {self._address.geturl()}: {why}", hint)
 
 
 def _exchange(
     connection: HTTPConnection, path: str, body: bytes, headers: dict[str, str]
 ) -> tuple[int, float, bytes]:
-    if connection.sock is None:
-        connection.connect()
     with suppress(BrokenPipeError, ConnectionResetError):  # it may answer before it read all
         connection.request("POST", path, body, headers)
     response = connection.getresponse()
@@ -240,28 +249,27 @@ def _cut(line: str) -> str:
     return printable(" ".join(line[:_SHOWN_CHARACTERS].split()))
 
 
-def _endpoint(url: str, signal: str, variables: _Variables) -> _Endpoint:
-    """Parse the address. No error shows it, because it may have a password."""
-    where, address, port = "--to", url.removeprefix("otlp+"), _PORT
-    path = f"/v1/{signal}"
+def _address(url: str, signal: str, variables: _Variables) -> SplitResult:
+    """Return the whole URL. No error shows what is given, because it may have a password."""
+    where, given, port, path = "--to", url.removeprefix("otlp+"), _PORT, f"/v1/{signal}"
     if url == "otlp:":
-        where, address, port = variables.endpoint()
-        path = "" if where.endswith(f"{signal.upper()}_ENDPOINT") else path
+        where, given = variables.named("ENDPOINT")
+        port = 443 if given.startswith("https:") else 80
+        if where == f"${_PREFIX}{signal.upper()}_ENDPOINT":
+            path = ""
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(given if _URL.fullmatch(given) else "")
         host, port = parts.hostname or "", parts.port or port
     except ValueError:
-        raise UsageError(f"{where}: not a URL with a host and a port", _FORMS) from None
-    is_secure = parts.scheme == "https"
-    if parts.scheme not in ("http", "https") or not host or not address.isascii():
+        host = ""
+    if not _HOST.fullmatch(host) or parts.scheme not in ("http", "https"):
         raise UsageError(f"{where}: not the address of a collector", _FORMS)
-    if "@" in parts.netloc or parts.query or parts.fragment or not address.isprintable():
+    if "@" in parts.netloc or parts.query or parts.fragment:
         hint = f"credentials go into ${_PREFIX}HEADERS"
         raise UsageError(f"{where}: it has more than a host, a port and a path", hint)
-    port = port or (443 if is_secure else 80)
-    path = (parts.path.rstrip("/") if path else parts.path or "/") + path
-    place = f"[{host}]" if ":" in host else host
-    return _Endpoint(f"{parts.scheme}://{place}:{port}{path}", host, port, path, is_secure)
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    path = parts.path.rstrip("/") + path if path else parts.path or "/"
+    return parts._replace(netloc=place, path=path)
 
 
 class _Variables:
@@ -271,27 +279,20 @@ class _Variables:
         self._of_signal = f"{_PREFIX}{signal.upper()}_"
         self._environment = environment
 
-    def _named(self, name: str) -> tuple[str, str]:
+    def named(self, name: str) -> tuple[str, str]:
         """Return the variable that counts, and its value."""
         for variable in (self._of_signal + name, _PREFIX + name):
             if value := self._environment.get(variable, "").strip():
                 return f"${variable}", value
         return f"${_PREFIX}{name}", ""
 
-    def endpoint(self) -> tuple[str, str, int]:
-        """Return the variable, the URL, and 0 for the usual port of its scheme."""
-        where, url = self._named("ENDPOINT")
-        if not url:
-            raise UsageError(f"--to otlp:, but {where} is not set", _FORMS)
-        return where, url, 0
-
     def headers(self) -> dict[str, str]:
         """Return all headers of a request. Values are encoded as %XX."""
-        where, given = self._named("HEADERS")
+        where, given = self.named("HEADERS")
         found = {}
         for each in filter(None, map(str.strip, given.split(","))):
             name, equals, value = each.partition("=")
-            name, value = name.strip(), unquote(value.strip(), errors="strict")
+            name, value = name.strip(), unquote(value.strip())
             is_name = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
             if not (equals and is_name and value.isascii() and value.isprintable()):
                 raise UsageError(f"{where}: not NAME=VALUE,NAME=VALUE", "encode others as %XX")
@@ -304,15 +305,20 @@ class _Variables:
         }
 
     def within_s(self) -> float:
-        where, given = self._named("TIMEOUT")
+        where, given = self.named("TIMEOUT")
         if given and not (given.isdecimal() and given.isascii() and int(given[:9]) > 0):
             raise UsageError(f"{where}: not a number of milliseconds: {printable(given)}")
         return int(given[:9] or _WITHIN_MS) / 1000
 
     def context(self) -> ssl.SSLContext:
         """Return a context that verifies the collector."""
+        try:
+            import ssl
+        except ImportError as missing:
+            needs = f"https needs OpenSSL, which cannot be loaded: {missing}"
+            raise NotDelivered(needs, "install libssl3") from missing
         names = ("CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY")
-        authorities, client, key = (self._named(name)[1] for name in names)
+        authorities, client, key = (self.named(name)[1] for name in names)
         try:
             context = ssl.create_default_context(cafile=authorities or None)
             if client:

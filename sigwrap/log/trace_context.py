@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from sigwrap.bare import NamedTuple, blake2b
 
-VARIABLE = "TRACEPARENT"
 _LENGTHS = [2, 32, 16, 2]
 _HEX = frozenset("0123456789abcdef")
 _ROOT_SEQ = 1

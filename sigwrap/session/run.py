@@ -274,14 +274,14 @@ def _traced(
     root span instead, so that an instrumented command becomes its child."""
     from sigwrap.log import trace_context  # few runs need it
 
-    name = trace_context.VARIABLE.encode()
-    caller = os.fsdecode(inherited.environment[name])
-    if (parent := trace_context.parse(caller)) is None:
+    parent = trace_context.parse(os.fsdecode(inherited.environment[b"TRACEPARENT"]))
+    if parent is None:
         return "", environment
     given = dict(environment.given)
-    if name in given:  # the policy may remove it
-        given[name] = str(parent._replace(span_id=trace_context.span_id(session_id))).encode()
-    return caller, environment._replace(given=given)
+    if b"TRACEPARENT" in given:  # the policy may remove it
+        root = parent._replace(span_id=trace_context.span_id(session_id))
+        given[b"TRACEPARENT"] = str(root).encode()
+    return str(parent), environment._replace(given=given)
 
 
 def _forget(environment: HostEnvironment, outer_pid: int) -> int:

@@ -124,7 +124,7 @@ def test_options_alone_are_read(line: str, fields: dict[str, object] | None) -> 
         ("policy check --root", "--root needs a value (see sigwrap policy check --help)"),
         (
             "export",
-            "missing option --format. Choose from: jsonl, csv, prom, sqlite (see sigwrap export",
+            "missing option --format. Choose from: jsonl, csv, prom, sqlite, otlp (see sigwrap",
         ),
         ("--store x report", "options of report go after it (sigwrap report --store x)\n"),
         ("--json policy check", "options of policy go after it (sigwrap policy check --json)\n"),
