@@ -123,7 +123,7 @@ class Collector:
                 status, asked_s, answer = self._post(zipped)
             except (OSError, HTTPException) as failure:
                 if why := getattr(failure, "verify_message", ""):
-                    raise self._failed(f"its certificate: {why}") from failure
+                    raise self._failed(f"can't verify its certificate: {why}") from failure
                 why = _reason(failure)
             else:
                 if 200 <= status < 300:
@@ -154,10 +154,8 @@ class Collector:
         A thread does it, because nothing else limits a name server and an answer that trickles.
         """
         found: list[tuple[int, float, bytes] | Exception] = []
-        connection, self._connection = (
-            self._connection or HTTPConnection(self._address.netloc),
-            None,
-        )
+        connection = self._connection or HTTPConnection(self._address.netloc)
+        self._connection = None
 
         def exchange() -> None:
             try:
@@ -322,7 +320,7 @@ class _Variables:
         try:
             context = ssl.create_default_context(cafile=authorities or None)
             if client:
-                context.load_cert_chain(client, key or None)
+                context.load_cert_chain(client, key or None, password="")  # else OpenSSL asks
         except (OSError, ValueError) as failure:
             raise UsageError(
                 f"can't read the certificates in ${_PREFIX}CERTIFICATE, CLIENT_CERTIFICATE and "
