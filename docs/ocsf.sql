@@ -5,6 +5,7 @@ WITH actions (outcome, action_id, severity_id) AS (
     VALUES ('allowed', 1, 1), ('approved', 1, 1), ('denied', 2, 3),
            ('audited', 3, 1), ('redirected', 4, 2), ('absorbed', 4, 2)
 ),
+about AS MATERIALIZED (SELECT session, host, user, policy, sigwrap FROM sessions),
 operations (operation, activity_id) AS (
     VALUES ('create', 1), ('write', 3), ('delete', 4), ('rename', 5)
 ),
@@ -35,9 +36,9 @@ activities AS (
 SELECT class_uid, class_uid / 1000 AS category_uid, activity_id,
        class_uid * 100 + activity_id AS type_uid, time_ns / 1000000 AS time,
        action_id, severity_id, activities.uid AS "metadata.uid", '1.2.0' AS "metadata.version",
-       'sigwrap' AS "metadata.product.name", sigwrap AS "metadata.product.version",
-       session AS "metadata.correlation_uid", sessions.host AS "device.hostname",
-       sessions.user AS "actor.user.name", sessions.policy AS "policy.name",
+       'sigwrap' AS "metadata.product.name", about.sigwrap AS "metadata.product.version",
+       session AS "metadata.correlation_uid", about.host AS "device.hostname",
+       about.user AS "actor.user.name", about.policy AS "policy.name",
        rule AS "firewall_rule.name",
        CASE class_uid WHEN 1007 THEN pid END AS "process.pid",
        CASE class_uid WHEN 1007 THEN activities.command END AS "process.cmd_line",
@@ -46,5 +47,5 @@ SELECT class_uid, class_uid / 1000 AS category_uid, activity_id,
        CASE WHEN class_uid != 1007 THEN activities.command END AS "actor.process.name",
        file AS "file.path", activities.host AS "dst_endpoint.hostname", ip AS "dst_endpoint.ip",
        port AS "dst_endpoint.port", protocol AS "connection_info.protocol_name"
-FROM activities JOIN sessions USING (session) JOIN actions USING (outcome)
+FROM activities JOIN about USING (session) JOIN actions USING (outcome)
 ORDER BY time_ns

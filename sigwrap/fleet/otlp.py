@@ -52,7 +52,6 @@ _NAMES = {
     "uid": "process.user.id",
     "path": "file.path",
     "rule_name": "security_rule.name",
-    "policy": "security_rule.ruleset.name",
     "protocol": "network.transport",
     "agent": "gen_ai.agent.name",
     "conversation": "gen_ai.conversation.id",
@@ -76,7 +75,7 @@ _OTHER_NAMES = {
     "file_refused_likely": {**_NAMES, "command": "process.command_line"},
 }
 # In the resource, or too long: policies, and recorded bytes.
-_LEFT_OUT = frozenset("session_id host sigwrap labels policy_sources text base64".split())
+_LEFT_OUT = frozenset("session_id host sigwrap policy labels policy_sources text base64".split())
 _LABELS = {
     "repo": "vcs.repository.url.full",
     "repository": "vcs.repository.url.full",
@@ -258,6 +257,7 @@ def _resource(session_id: str, start: Payload) -> list[Json]:
     found: dict[str, object] = {"service.name": "sigwrap", "session.id": session_id}
     found["service.version"] = start.get("sigwrap")
     found["host.name"] = start.get("host")
+    found["security_rule.ruleset.name"] = start.get("policy")
     labels = start.get("labels")
     for name, value in labels.items() if isinstance(labels, dict) else ():
         found.setdefault(_LABELS.get(name) or f"sigwrap.label.{name}", value)

@@ -126,6 +126,7 @@ def test_options_alone_are_read(line: str, fields: dict[str, object] | None) -> 
             "export",
             "missing option --format. Choose from: jsonl, csv, prom, sqlite, otlp (see sigwrap",
         ),
+        ("export --format csv --signal logs", "--signal needs --format otlp\n"),
         ("--store x report", "options of report go after it (sigwrap report --store x)\n"),
         ("--json policy check", "options of policy go after it (sigwrap policy check --json)\n"),
         ("--format json sessions", "options of sessions go after it (sigwrap sessions --format "),

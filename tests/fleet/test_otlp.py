@@ -20,6 +20,7 @@ def log(*events: tuple[str, int, dict[str, Any]], traceparent: str = "") -> list
         "session_id": "s1",
         "host": "box",
         "sigwrap": "0.1",
+        "policy": "ci",
         "traceparent": traceparent,
         "command": ["/bin/npm", "test"],
         "policy_sources": [["p", "text"]],
@@ -144,6 +145,7 @@ def test_an_event_is_a_record_with_the_names_of_the_conventions(
         "session.id": "s1",
         "service.version": "0.1",
         "host.name": "box",
+        "security_rule.ruleset.name": "ci",
         "vcs.repository.url.full": "shop",
         "sigwrap.label.team": "a",
     }
