@@ -17,10 +17,7 @@ COMMANDS: dict[str, Rows] = {
         "replay": ("replay", "Replay the events of a session"),
         "why": ("why", "Explain in one sentence how a process ended"),
         "query": ("query", "Query logs with SQL"),
-        "export": (
-            "export",
-            "Export events as JSON lines, CSV, Prometheus, SQLite or OTLP",
-        ),
+        "export": ("export", "Export events as JSON lines, CSV, Prometheus, SQLite or OTLP"),
         "verify": ("verify", "Check that a log was not changed"),
     },
     "Approve and stop": {

@@ -165,10 +165,11 @@ def _records(
         if event.seq <= after_seq:
             continue
         severity = _ERRORS if event.type in _SEVERE_TYPES else _SEVERITY.get(outcome(event), _INFO)
+        time_ns = _time(event)
         yield (
             {
-                "timeUnixNano": _time(event),
-                "observedTimeUnixNano": _time(event),
+                "timeUnixNano": time_ns,
+                "observedTimeUnixNano": time_ns,
                 "severityNumber": severity[0],
                 "severityText": severity[1],
                 "eventName": f"sigwrap.{_safe(event.type)}",
@@ -295,12 +296,12 @@ def _server(payload: Payload) -> dict[str, object]:
 
 
 def _attribute(name: str, value: object) -> Json:
-    return {"key": _safe(name), "value": _value(value)}
+    return {"key": name if name.isascii() else _safe(name), "value": _value(value)}
 
 
 def _value(value: object) -> Json:
     if isinstance(value, str):
-        return {"stringValue": _safe(value)}
+        return {"stringValue": value if value.isascii() else _safe(value)}
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int) and -_INT64 <= value < _INT64:
@@ -314,4 +315,4 @@ def _value(value: object) -> Json:
 
 def _safe(value: str) -> str:
     """Return the text as UTF-8 can have it: bytes that were not UTF-8 as \\udc80 to \\udcff."""
-    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    return value.encode("utf-8", "backslashreplace").decode()
