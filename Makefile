@@ -17,7 +17,7 @@ COMPACT := -X no_debug_ranges
 SHIPPED := sigwrap/policy/shipped.py
 SOURCES := $(wildcard docs/*.md) docs/sigwrap.1 docs/policy.schema.json $(shell find sigwrap policies -name '*.py' -o -name '*.yaml' -o -path '*/page_parts/*' -o -path '*/page/parts/*')
 
-.PHONY: help setup demo picture test test-all test-fleet test-programs test-roots test-kernels lint mutants binary \
+.PHONY: help setup demo picture test test-all test-fleet test-programs test-engines test-roots test-kernels lint mutants binary \
 	binary-older zipapp bench endurance clean
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo 'make test-programs  real programs, natively and under sigwrap (PROGRAMS= POLICY= FORM= USER=)'
 	@echo 'make test-roots   dist/sigwrap in root folders of Debian releases (root, debootstrap)'
 	@echo 'make test-kernels  dist/sigwrap on the kernels of these, emulated (root, qemu-system-x86, qemu-system-arm)'
+	@echo 'make test-engines  sessions in a real OpenTelemetry Collector (needs go)'
 	@echo 'make lint     ruff and mypy'
 	@echo 'make mutants  changes of the pure modules that no test notices'
 	@echo 'make binary   dist/sigwrap: one file, no Python needed (tests: .ci/run)'
@@ -94,6 +95,9 @@ PROGRAMS_ARGS = $(if $(PROGRAMS),--programs '$(PROGRAMS)') $(if $(POLICY),--poli
 
 test-programs: $(STAMP)
 	$(BIN)/python -m tests.programs $(PROGRAMS_ARGS)
+
+test-engines: $(STAMP) $(SHIPPED)
+	$(BIN)/python -m tests.fleet.engines.collector
 
 test-roots: $(STAMP)
 	SIGWRAP_TEST_ROOTS=full $(BIN)/python -m pytest tests/binary/test_roots.py $(ARGS)

@@ -25,7 +25,7 @@ _MODULES = (
 # Of these, what few runs import: it is packed, as everything else is.
 _SELDOM = (
     *("join", "control/activation", "control/remote_switch", "approve/control_client"),
-    *("log/catalog", "log/reader"),
+    *("log/catalog", "log/reader", "log/trace_context"),
     # Under a policy of the user's own, and those that have limits.
     *("policy/language/build", "policy/language/schema", "policy/language/check"),
     *("policy/language/shapes", "policy/language/lint", "policy/language/yaml_text"),

@@ -103,7 +103,7 @@ _TYPES = (
         "kind session_id name joined inside command command_pid cwd user uid host sigwrap",
         "kernel machine policy profile policy_sources policy_variables policy_digest",
         "judgement grace_s capabilities missing keyed environment_removed preset",
-        "daemons_outside labels policy_url policy_from",  # `judgement`: version of the judging
+        "daemons_outside labels traceparent policy_url policy_from",
         version=3,
     ),
     _event("exec_allowed", *EXEC_FIELDS, outcome=ALLOWED),

@@ -161,6 +161,7 @@ def test_a_run_does_not_import_what_reads_the_command_line() -> None:
         "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report', 'ssl',"
         " 'sigwrap.control.remote_switch', 'sigwrap.session.policy_url', 'sigwrap.policy.signed',"
         " 'sigwrap.network.handler', 'typing', 'yaml', 'difflib',"
+        " 'sigwrap.fleet', 'sigwrap.log.trace_context',"
         " 'pkgutil')"
         " if each in sys.modules])"
     )

@@ -23,6 +23,7 @@ EXAMPLES = {
     "export": (
         "sigwrap export --format jsonl -o events.jsonl",
         "sigwrap export --format prom --all",
+        "sigwrap export --format otlp --signal traces -o spans.jsonl",
     ),
     "ship": (
         "sigwrap ship --all --to s3://logs/fleet",

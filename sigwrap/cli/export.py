@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from enum import Enum
+from itertools import groupby
 from typing import Annotated
 
 import typer
@@ -28,6 +29,12 @@ class ExportFormat(Enum):
     PROM = "prom"
     SQLITE = "sqlite"
     ROWS = "rows"
+    OTLP = "otlp"
+
+
+class Signal(Enum):
+    LOGS = "logs"
+    TRACES = "traces"
 
 
 app = App()
@@ -40,19 +47,34 @@ def export(
         typer.Option(
             "--format",
             help="Events as JSON lines or CSV, Prometheus metrics, a SQLite database with the "
-            "views of sigwrap query as tables, or the rows that sigwrap ship sends, as JSON lines",
+            "views of sigwrap query as tables, the rows that sigwrap ship sends, or OTLP requests "
+            "as JSON lines",
         ),
     ],
     sessions: SessionsArgument = None,
     every: AllOption = False,
     store: StoreOption = None,
     output: OutputOption = None,
+    signal: Annotated[
+        Signal | None,
+        typer.Option(
+            "--signal",
+            help="With --format otlp: each event as a log record, or sessions, tool calls and "
+            "processes as spans [default: logs]",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Export events as JSON lines, CSV, Prometheus metrics or SQLite."""
+    """Export events as JSON lines, CSV, Prometheus, SQLite or OTLP."""
+    if signal is not None and export_format is not ExportFormat.OTLP:
+        raise UsageError("--signal needs --format otlp")
     if export_format is ExportFormat.SQLITE and output is None:
         raise UsageError("--format sqlite needs -o FILE")
     several = Several(store_folder(store), sessions or [], every)
-    lines = _lines(export_format, several, to_terminal=output is None and os.isatty(1))
+    if export_format is ExportFormat.OTLP:
+        lines = _otlp_lines(several, signal or Signal.LOGS)
+    else:
+        lines = _lines(export_format, several, to_terminal=output is None and os.isatty(1))
     if export_format is ExportFormat.SQLITE:
         _write_database(str(output), several)
     elif output is not None:
@@ -87,6 +109,14 @@ def _lines(kind: ExportFormat, several: Several, *, to_terminal: bool) -> Iterat
             several.read(lambda session, seen: database.fill(session, [EXPORTED], seen))
             names, rows = database.select(f"SELECT * FROM {EXPORTED.name}")
             yield from csv(names, rows, to_terminal=to_terminal)
+
+
+def _otlp_lines(several: Several, signal: Signal) -> Iterator[str]:
+    from sigwrap.fleet.otlp import requests
+
+    for session, pairs in groupby(several.events(), lambda pair: pair[0]):
+        for request in requests(signal.value, session.id, (event for _, event in pairs)):
+            yield json.dumps(request.body, separators=(",", ":"))
 
 
 def _write_database(path: str, several: Several) -> None:

@@ -17,7 +17,7 @@ COMMANDS: dict[str, Rows] = {
         "replay": ("replay", "Replay the events of a session"),
         "why": ("why", "Explain in one sentence how a process ended"),
         "query": ("query", "Query logs with SQL"),
-        "export": ("export", "Export events as JSON lines, CSV, Prometheus metrics or SQLite"),
+        "export": ("export", "Export events as JSON lines, CSV, Prometheus, SQLite or OTLP"),
         "ship": ("ship", "Put sessions that have ended into a folder or a bucket"),
         "verify": ("verify", "Check that a log was not changed"),
     },

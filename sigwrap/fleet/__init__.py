@@ -7,4 +7,6 @@ shipping     delivers each segment once, and remembers how far
 lake         the rows as tables and views of DuckDB, ClickHouse, Spark and Trino
 duck         a lake read by DuckDB
 audit        checks of a lake: hash chains, two histories, missing ends, changed columns
+otlp         OpenTelemetry: events as log records, processes as spans
+otlp_sender  sends them to a collector
 """

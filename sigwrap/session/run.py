@@ -98,6 +98,9 @@ def run_session(
         if agent is not None and sandbox.files is not None and sandbox.files.by_policy:
             agent.warn_of_sandbox(settings.command, policy.name, tell)
         session_id = new_session_id()
+        traceparent = ""
+        if b"TRACEPARENT" in inherited.environment and joins is None:
+            traceparent, environment = _traced(session_id, inherited, environment)
         handed_on = inherited._replace(environment=environment.given)
         become = None if joins is None else lambda: joins.serve(session_id, handed_on)
         missing, outer = [*plan.without], ""
@@ -127,6 +130,8 @@ def run_session(
             start |= {"inside": outer, "missing": missing}
             if daemons:
                 start["daemons_outside"] = daemons
+            if traceparent:
+                start["traceparent"] = traceparent
             recorder = _open_log(facts, start, key_from_environment(inherited.environment), tell)
         except BaseException:
             launched.kill()
@@ -267,6 +272,23 @@ def _remote_switch(settings: RunSettings, environment: dict[bytes, bytes]) -> Re
     return RemoteSwitch(
         url, where, environment=environment, fail_closed=settings.killswitch_fail_closed
     )
+
+
+def _traced(
+    session_id: str, inherited: Inherited, environment: HostEnvironment
+) -> tuple[str, HostEnvironment]:
+    """Return the caller's TRACEPARENT if it is valid, and an environment that names the session's
+    root span instead, so that an instrumented command becomes its child."""
+    from sigwrap.log import trace_context  # few runs need it
+
+    parent = trace_context.parse(os.fsdecode(inherited.environment[b"TRACEPARENT"]))
+    if parent is None:
+        return "", environment
+    given = dict(environment.given)
+    if b"TRACEPARENT" in given:  # the policy may remove it
+        root = parent._replace(span_id=trace_context.span_id(session_id))
+        given[b"TRACEPARENT"] = str(root).encode()
+    return str(parent), environment._replace(given=given)
 
 
 def _forget(environment: HostEnvironment, outer_pid: int) -> int:

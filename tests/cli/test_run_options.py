@@ -124,8 +124,9 @@ def test_options_alone_are_read(line: str, fields: dict[str, object] | None) -> 
         ("policy check --root", "--root needs a value (see sigwrap policy check --help)"),
         (
             "export",
-            "missing option --format. Choose from: jsonl, csv, prom, sqlite, rows (see sigwrap",
+            "missing option --format. Choose from: jsonl, csv, prom, sqlite, rows, otlp (see",
         ),
+        ("export --format csv --signal logs", "--signal needs --format otlp\n"),
         ("--store x report", "options of report go after it (sigwrap report --store x)\n"),
         ("--json policy check", "options of policy go after it (sigwrap policy check --json)\n"),
         ("--format json sessions", "options of sessions go after it (sigwrap sessions --format "),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sigwrap.cli.export import jsonl_line
 from sigwrap.cli.replay import state_after, timeline_line
 from sigwrap.events import EVENT_TYPES
+from sigwrap.fleet.otlp import LOGS, TRACES
 from sigwrap.log import codec
 from sigwrap.log.catalog import list_sessions, open_session
 from sigwrap.log.schema import EXPORTED, VIEWS
@@ -29,6 +30,7 @@ from sigwrap.report.forms.sessions import Reader, render_sessions
 from sigwrap.report.forms.text import render_text
 from sigwrap.report.forms.verification import render_verification
 from sigwrap.report.query import QueryDatabase
+from tests.fleet.test_otlp import items
 from tests.report.conftest import Scenarios
 
 values = st.recursive(
@@ -71,6 +73,8 @@ def test_no_payload_stops_a_reader_or_a_query_or_reaches_the_terminal(
         assert report_json(summary, verification).isascii()
         assert all(event_json(event).isascii() for event in session.events())
         assert sessions_json(list_sessions(store)).isascii()
+        assert len(items(LOGS, [*session.events()])) == len(events)
+        assert items(TRACES, [*session.events()])
         shown = [
             render_text(summary, verification),
             render_text(state_after(session.events(), 3)),

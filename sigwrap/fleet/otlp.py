@@ -1,0 +1,315 @@
+"""OTLP/JSON: each event of a session as a log record, and its processes as spans.
+
+Names are those of the OpenTelemetry semantic conventions (1.44) where one has the meaning, and
+`sigwrap.*` for the rest. Delivery is at least once, so each record has its seq and hash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from math import isfinite
+
+from sigwrap.bare import Any, NamedTuple
+from sigwrap.events import (
+    ABSORBED,
+    CONNECTION_TYPES,
+    DENIED,
+    EXEC_TYPES,
+    REDIRECTED,
+    REFUSED,
+    SIGNAL_TYPES,
+    Event,
+    Payload,
+    outcome,
+    text,
+    texts,
+)
+from sigwrap.log import trace_context
+
+Json = dict[str, Any]
+
+LOGS, TRACES = "logs", "traces"
+_PLACES = {
+    LOGS: ("resourceLogs", "scopeLogs", "logRecords"),
+    TRACES: ("resourceSpans", "scopeSpans", "spans"),
+}
+RECORDS_AT_ONCE = 256
+_BODY_CHARACTERS = 200
+_INT64 = 1 << 63
+_INTERNAL = 1  # the kind of a span
+_ERROR = 2  # the status of a span
+
+_NAMES = {
+    "argv": "process.command_args",
+    "command": "process.command_args",
+    "cwd": "process.working_directory",
+    "ppid": "process.parent_pid",
+    "exit_code": "process.exit.code",
+    "exit_status": "process.exit.code",
+    "user": "process.owner",
+    "uid": "process.user.id",
+    "path": "file.path",
+    "rule_name": "security_rule.name",
+    "protocol": "network.transport",
+    "agent": "gen_ai.agent.name",
+    "conversation": "gen_ai.conversation.id",
+    "tool": "gen_ai.tool.name",
+    "call_id": "gen_ai.tool.call.id",
+    "signal": "sigwrap.signal.number",
+    "signal_name": "sigwrap.signal.name",
+    "source_pid": "sigwrap.source.pid",
+    "source_cmd": "sigwrap.source.command",
+    "target_pid": "sigwrap.target.pid",
+    "target_cmd": "sigwrap.target.command",
+    "target_type": "sigwrap.target.type",
+    "seq": "sigwrap.checkpoint.seq",
+    "hash": "sigwrap.payload.hash",
+}
+_EXEC_NAMES = {**_NAMES, "path": "process.executable.path"}
+_CONNECT_NAMES = {**_NAMES, "address": "network.peer.address", "port": "network.peer.port"}
+_BIND_NAMES = {**_NAMES, "address": "network.local.address", "port": "network.local.port"}
+_OTHER_NAMES = {
+    "agent_signal": {**_NAMES, "signal": "sigwrap.signal.name", "number": "sigwrap.signal.number"},
+    "file_refused_likely": {**_NAMES, "command": "process.command_line"},
+}
+# In the resource, or too long: policies, and recorded bytes.
+_LEFT_OUT = frozenset("session_id host sigwrap policy labels policy_sources text base64".split())
+_LABELS = {
+    "repo": "vcs.repository.name",
+    "revision": "vcs.ref.head.revision",
+    "pipeline": "cicd.pipeline.name",
+    "run": "cicd.pipeline.run.id",
+    "job": "cicd.pipeline.task.name",
+}
+
+_INFO, _WARN, _ERRORS = (9, "INFO"), (13, "WARN"), (17, "ERROR")
+_SEVERITY = dict.fromkeys((DENIED, REFUSED, REDIRECTED, ABSORBED), _WARN)
+_SEVERE_TYPES = frozenset(
+    "exec_verification_failed mediation_failed control_refused call_refused abi_refused "
+    "own_files_changed store_tampered limit_exceeded killswitch_activated".split()
+)
+
+
+class Request(NamedTuple):
+    """The body of one POST, or one line of an export."""
+
+    body: Json
+    records: int
+    last_seq: int  # of its events
+
+
+def requests(
+    signal: str, session_id: str, session_events: Iterable[Event], after_seq: int = 0
+) -> Iterator[Request]:
+    """Yield all spans, or the logs after `after_seq`. Pass all events: earlier ones began spans."""
+    rest = iter(session_events)
+    if (first := next(rest, None)) is None:
+        return
+    trace, whole = _Trace(session_id, first), chain((first,), rest)
+    found = _records(trace, whole, after_seq) if signal == LOGS else _spans(trace, whole)
+    outer, inner, each = _PLACES[signal]
+    while some := [*islice(found, RECORDS_AT_ONCE)]:
+        scope = {"scope": {"name": "sigwrap"}, each: [record for record, _ in some]}
+        body = {outer: [{"resource": {"attributes": trace.resource}, inner: [scope]}]}
+        yield Request(body, len(some), some[-1][1])
+
+
+class _Trace:
+    """The resource, and the spans that events belong to: of a process from its first exec on."""
+
+    def __init__(self, session_id: str, first: Event) -> None:
+        parent = trace_context.parse(text(first.payload.get("traceparent")))
+        self.id = parent.trace_id if parent else trace_context.trace_id(session_id)
+        self.parent = parent.span_id if parent else ""
+        self.root = trace_context.span_id(session_id)
+        self.first = first
+        self.resource = _resource(session_id, first.payload)
+        self._session_id = session_id
+        self._of_pid: dict[int, str] = {}
+
+    def span_of(self, event: Event) -> tuple[str, bool]:
+        """Return the span of the event, and whether the event begins it."""
+        if event.type == "tool_call_judged":
+            return self._new(event), True
+        found = self._of_pid.get(event.pid)
+        if found is None:
+            if event.type not in EXEC_TYPES:
+                return self.root, False
+            found = self._of_pid[event.pid] = self._new(event)
+            return found, True
+        if event.type == "process_exited":
+            del self._of_pid[event.pid]
+        return found, False
+
+    def _new(self, event: Event) -> str:
+        return trace_context.span_id(self._session_id, event.seq)
+
+    def above(self, event: Event) -> str:
+        """Return the span of the nearest ancestor that ran a program, or the root."""
+        pids = (event.payload.get(name) for name in ("ppid", "below"))
+        found = (self._of_pid.get(pid) for pid in pids if isinstance(pid, int))
+        return next(filter(None, found), self.root)
+
+
+def _records(
+    trace: _Trace, session_events: Iterable[Event], after_seq: int
+) -> Iterator[tuple[Json, int]]:
+    """Yield each event as a record, and its seq."""
+    for event in session_events:
+        span_id, _ = trace.span_of(event)
+        if event.seq <= after_seq:
+            continue
+        severity = _ERRORS if event.type in _SEVERE_TYPES else _SEVERITY.get(outcome(event), _INFO)
+        time_ns = _time(event)
+        yield (
+            {
+                "timeUnixNano": time_ns,
+                "observedTimeUnixNano": time_ns,
+                "severityNumber": severity[0],
+                "severityText": severity[1],
+                "eventName": f"sigwrap.{_safe(event.type)}",
+                "body": {"stringValue": _safe(_sentence(event))},
+                "attributes": _attributes(event),
+                "traceId": trace.id,
+                "spanId": span_id,
+            },
+            event.seq,
+        )
+
+
+def _spans(trace: _Trace, session_events: Iterable[Event]) -> Iterator[tuple[Json, int]]:
+    """Yield each span when it has ended, the root last, and the seq of the event that ended it."""
+    running: dict[str, Json] = {}
+    last = trace.first
+    for last in session_events:
+        span_id, begins = trace.span_of(last)
+        payload = last.payload
+        if begins:
+            running[span_id] = _span(trace, span_id, trace.above(last), last)
+            if last.type not in EXEC_TYPES:
+                tool = _safe(f"tool_call {text(payload.get('tool'))}")
+                yield running.pop(span_id) | {"name": tool}, last.seq
+        elif last.type == "process_exited" and span_id in running:
+            span = running.pop(span_id)
+            _end(span, last, payload.get("exit_code"), text(payload.get("signal_name")))
+            yield span, last.seq
+        elif last.type in EXEC_TYPES and outcome(last) != DENIED:
+            running[span_id] |= {"name": _program(last), "attributes": _attributes(last)}
+    for span in running.values():
+        _end(span, last)
+        yield span, last.seq
+    root = _span(trace, trace.root, trace.parent, trace.first)
+    program = "".join(texts(trace.first.payload.get("command"))[:1])
+    root["name"] = _safe(f"sigwrap {program.rpartition('/')[2]}").rstrip()
+    _end(root, last, last.payload.get("exit_status") if last.type == "session_ended" else None)
+    yield root, last.seq
+
+
+def _span(trace: _Trace, span_id: str, parent: str, event: Event) -> Json:
+    return {
+        "traceId": trace.id,
+        "spanId": span_id,
+        **({"parentSpanId": parent} if parent else {}),
+        "name": _program(event),
+        "kind": _INTERNAL,
+        "startTimeUnixNano": _time(event),
+        "endTimeUnixNano": _time(event),
+        "attributes": _attributes(event),
+    }
+
+
+def _end(span: Json, event: Event, code: object = None, why: str = "") -> None:
+    """`code`: the exit status, if it is known; `why`: the signal that killed the process."""
+    span["endTimeUnixNano"] = max(span["startTimeUnixNano"], _time(event), key=int)
+    if code is not None:
+        span["attributes"] = [*span["attributes"], _attribute("process.exit.code", code)]
+    if code != 0 and (how := why if code is None else f"exit status {code}"):
+        span["status"] = {"code": _ERROR, "message": _safe(how)}
+
+
+def _program(event: Event) -> str:
+    path = text(event.payload.get("path")) or "".join(texts(event.payload.get("argv"))[:1])
+    return _safe(path.rpartition("/")[2])
+
+
+def _sentence(event: Event) -> str:
+    """Return what happened in a few words; the attributes have all of it."""
+    payload = event.payload
+    if event.type in EXEC_TYPES:
+        what = " ".join(texts(payload.get("argv")))
+    elif event.type in SIGNAL_TYPES:
+        what = f"{payload.get('signal_name')} to {payload.get('target_cmd')}"
+    else:
+        names = ("destination", "what", "path", "reason")
+        what = next(filter(None, (text(payload.get(name)) for name in names)), "")
+    return f"{event.type.replace('_', ' ')}: {what}"[:_BODY_CHARACTERS] if what else event.type
+
+
+def _time(event: Event) -> str:
+    return str(max(event.time_ns, 0))
+
+
+def _resource(session_id: str, start: Payload) -> list[Json]:
+    found: dict[str, object] = {"service.name": "sigwrap", "session.id": session_id}
+    found["service.version"] = start.get("sigwrap")
+    found["host.name"] = start.get("host")
+    found["security_rule.ruleset.name"] = start.get("policy")
+    labels = start.get("labels")
+    for name, value in labels.items() if isinstance(labels, dict) else ():
+        found.setdefault(_LABELS.get(name) or f"sigwrap.label.{name}", value)
+    return [_attribute(name, value) for name, value in found.items() if value]
+
+
+def _attributes(event: Event) -> list[Json]:
+    kind, payload = event.type, event.payload
+    names = _EXEC_NAMES if kind.startswith("exec_") else _OTHER_NAMES.get(kind, _NAMES)
+    found: dict[str, object] = {}
+    if kind in CONNECTION_TYPES:
+        names = _BIND_NAMES
+        if payload.get("direction") != "bind":
+            names = _CONNECT_NAMES
+            found = _server(payload)
+    for name, value in payload.items():
+        if value is not None and value != "" and name not in _LEFT_OUT:
+            found[names.get(name) or f"sigwrap.{name}"] = value
+    # After the payload, which cannot fake them.
+    found["process.pid"] = event.pid
+    found["sigwrap.seq"] = event.seq
+    found["sigwrap.hash"] = event.hash
+    if what := outcome(event):
+        found["sigwrap.outcome"] = what
+    return [_attribute(name, value) for name, value in found.items()]
+
+
+def _server(payload: Payload) -> dict[str, object]:
+    """Return the host, by its name if the rules know one, or the path of the socket."""
+    destination = text(payload.get("destination"))
+    if destination.startswith("unix:"):
+        return {"network.peer.address": destination.removeprefix("unix:")}
+    host = destination.rpartition(":")[0].strip("[]")
+    return {"server.address": host, "server.port": payload.get("port")} if host else {}
+
+
+def _attribute(name: str, value: object) -> Json:
+    return {"key": name if name.isascii() else _safe(name), "value": _value(value)}
+
+
+def _value(value: object) -> Json:
+    if isinstance(value, str):
+        return {"stringValue": value if value.isascii() else _safe(value)}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int) and -_INT64 <= value < _INT64:
+        return {"intValue": str(value)}
+    if isinstance(value, float) and isfinite(value):
+        return {"doubleValue": value}
+    if isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
+        return {"arrayValue": {"values": [{"stringValue": _safe(each)} for each in value]}}
+    return {"stringValue": json.dumps(value, separators=(",", ":"))}
+
+
+def _safe(value: str) -> str:
+    """Return the text as UTF-8 can have it: bytes that were not UTF-8 as \\udc80 to \\udcff."""
+    return value.encode("utf-8", "backslashreplace").decode()

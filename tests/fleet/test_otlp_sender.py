@@ -1,0 +1,324 @@
+"""Delivery to a collector: a real HTTP server in a thread, which answers as a test says."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event as Flag
+from threading import Thread
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from sigwrap.errors import SigwrapError, UsageError
+from sigwrap.fleet.otlp_sender import NotDelivered, ship_otlp
+from sigwrap.log.reader import Session
+from tests.report.conftest import Scenario
+from tests.support.web import CERTIFICATE
+
+Answer = Callable[["Handler"], None]
+DEADLINE_S = 0.4
+PATIENT_S = 20.0
+
+
+def says(status: int, body: bytes = b"{}", **headers: str) -> Answer:
+    def answer(handler: Handler) -> None:
+        handler.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+def trickles(handler: Handler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+    while not handler.collector.is_closed.wait(0.05):
+        handler.wfile.write(b"x")
+
+
+def is_frozen(handler: Handler) -> None:
+    handler.collector.is_closed.wait()
+
+
+def hangs_up(handler: Handler) -> None:
+    handler.close_connection = True
+
+
+class Collector(ThreadingHTTPServer):
+    """Give each request the next answer, and the last one from then on."""
+
+    daemon_threads = True
+
+    def __init__(self, *answers: Answer, is_secure: bool = False) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers = [*answers, says(200)] if len(answers) != 1 else [*answers]
+        self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self.is_closed = Flag()
+        if is_secure:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(CERTIFICATE)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
+        Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+        self.url = f"{'https' if is_secure else 'http'}://localhost:{self.server_port}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """The client may leave before the answer."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def collector(self) -> Collector:
+        assert isinstance(self.server, Collector)
+        return self.server
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        assert self.headers["Content-Encoding"] == "gzip"
+        collector = self.collector
+        collector.requests.append(
+            (self.path, dict(self.headers), json.loads(gzip.decompress(body)))
+        )
+        answers = collector.answers
+        (answers.pop(0) if len(answers) > 1 else answers[0])(self)
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+Collectors = Callable[..., Collector]
+
+
+@pytest.fixture
+def collector() -> Iterator[Collectors]:
+    made: list[Collector] = []
+
+    def make(*answers: Answer, **options: Any) -> Collector:
+        made.append(Collector(*answers, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.is_closed.set()
+        each.shutdown()
+        each.server_close()
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    """300 events, in two requests; its trace is a third."""
+    made = Scenario(tmp_path)
+    made.execute(10, 1, "npm", "start")
+    for _ in range(297):
+        made.signal("SIGTERM", "a", "b", "child")
+    made.end()
+    return made.session
+
+
+def ship(
+    session: Session,
+    url: str,
+    deadline_s: float = PATIENT_S,
+    after_seq: int = 0,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> list[int]:
+    """`variables`: without OTEL_EXPORTER_OTLP_ before their names."""
+    cursor: list[int] = []
+    environment = {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in variables.items()}
+    try:
+        ship_otlp(
+            session, url, environment, deadline_s, after_seq=after_seq, delivered=cursor.append
+        )
+    except SigwrapError as failed:
+        (line,) = failed.lines
+        assert line.isprintable() and "SECRET" not in line
+        failed.args = (*failed.args, cursor)
+        raise
+    return cursor
+
+
+def paths(of: Collector) -> list[str]:
+    return [path for path, _, _ in of.requests]
+
+
+def seqs(of: Collector) -> list[int]:
+    return [
+        int(each["value"]["intValue"])
+        for _, _, body in of.requests
+        for outer in body.get("resourceLogs", [])
+        for record in outer["scopeLogs"][0]["logRecords"]
+        for each in record["attributes"]
+        if each["key"] == "sigwrap.seq"
+    ]
+
+
+def test_all_is_delivered_and_a_second_time_only_what_is_new(
+    collector: Collectors, session: Session
+) -> None:
+    server = collector(says(200))
+    headers = {"HEADERS": "authorization=Bearer%20SECRET,x-scope=a"}
+    assert ship(session, f"otlp+{server.url}/base", variables=headers) == [256, 300]
+    assert paths(server) == ["/base/v1/logs", "/base/v1/logs", "/base/v1/traces"]
+    assert seqs(server) == [*range(1, 301)]
+    sent = server.requests[0][1]
+    assert (sent["authorization"], sent["x-scope"]) == ("Bearer SECRET", "a")
+    assert sent["Content-Type"] == "application/json"
+    assert ship(session, f"otlp+{server.url}", after_seq=256) == [300]
+    assert seqs(server)[300:] == [*range(257, 301)]
+    assert ship(session, f"otlp+{server.url}", after_seq=300) == [] and len(server.requests) == 5
+
+
+def test_the_address_and_the_signals_may_come_from_the_variables(
+    collector: Collectors, session: Session
+) -> None:
+    server = collector(says(204, b""))
+    own = {"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": f"{server.url}/own"}
+    for variables in (
+        {**own, "OTEL_EXPORTER_OTLP_ENDPOINT": "no", "OTEL_TRACES_EXPORTER": "none"},
+        {**own, "OTEL_EXPORTER_OTLP_ENDPOINT": f"{server.url}/x/", "OTEL_LOGS_EXPORTER": "none"},
+    ):
+        ship_otlp(session, "otlp:", variables, PATIENT_S)
+    assert paths(server) == ["/own", "/own", "/x/v1/traces"]
+
+
+def test_a_running_session_has_no_spans_yet(collector: Collectors, tmp_path: Path) -> None:
+    made = Scenario(tmp_path)
+    server = collector(says(200))
+    assert ship(made.session, f"otlp+{server.url}") == [1]
+    made.end()
+    assert ship(made.session, f"otlp+{server.url}", after_seq=1) == [2]
+    assert paths(server) == ["/v1/logs", "/v1/logs", "/v1/traces"]
+
+
+@pytest.mark.parametrize(
+    ("busy", "least_s"),
+    [
+        (says(429, b"{}", Retry_After="1"), 1),
+        (says(503), 0),
+        (says(502, b"<html>"), 0),
+        (hangs_up, 0),
+    ],
+)
+def test_a_busy_collector_is_asked_again(
+    collector: Collectors, session: Session, busy: Answer, least_s: float
+) -> None:
+    server = collector(busy, says(200))
+    started_s = time.monotonic()
+    assert ship(session, f"otlp+{server.url}") == [256, 300]
+    assert time.monotonic() - started_s >= least_s
+    assert seqs(server) == [*range(1, 257), *range(1, 301)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (says(400, b'{"code":3,"message":"bad\\u001b[2J"}'), r"status 400: bad\e[2J"),
+        (says(401, b"no"), "status 401: no (set $OTEL_EXPORTER_OTLP_HEADERS)"),
+        (says(403, b""), "status 403 (check $OTEL_EXPORTER_OTLP_HEADERS)"),
+        (says(500, b"<html>oops"), "status 500"),
+        (says(302, b"", Location="http://127.0.0.1:1/"), "status 302"),
+        (says(200, b"<html>log in"), "its answer is not that of an OTLP collector"),
+        (says(200, b"[]"), "its answer is not that of an OTLP collector"),
+    ],
+)
+def test_a_refusal_is_one_line_and_not_tried_again(
+    collector: Collectors, session: Session, answer: Answer, why: str
+) -> None:
+    server = collector(answer)
+    with pytest.raises(NotDelivered) as failed:
+        ship(session, f"otlp+{server.url}")
+    assert str(failed.value) == f"can't send to {server.url}/v1/logs: {why}"
+    assert failed.value.args[-1] == [] and len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (is_frozen, "no answer in time"),
+        (trickles, "no answer in time"),
+        (hangs_up, "not a complete HTTP answer"),
+        (says(503), "status 503"),
+        (says(429, b"{}", Retry_After="3600"), "status 429"),
+        (says(429, b"{}", Retry_After="Fri, 31 Dec 2999 23:59:59 GMT"), "status 429"),
+    ],
+)
+def test_the_deadline_holds_for_all_of_it(
+    collector: Collectors, session: Session, answer: Answer, why: str
+) -> None:
+    server = collector(answer)
+    started_s = time.monotonic()
+    with pytest.raises(NotDelivered, match=why) as failed:
+        ship(session, f"otlp+{server.url}", DEADLINE_S)
+    assert time.monotonic() - started_s < DEADLINE_S + 5
+    assert failed.value.args[-1] == []
+
+
+def test_an_unreachable_collector_is_one_line(session: Session) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with pytest.raises(NotDelivered, match="Connection refused; gave up"):
+        ship(session, f"otlp+http://127.0.0.1:{port}", DEADLINE_S)
+
+
+def test_failed_spans_keep_the_last_logs_undelivered(
+    collector: Collectors, session: Session
+) -> None:
+    server = collector(says(200), says(200), says(404))
+    with pytest.raises(NotDelivered, match="OTEL_TRACES_EXPORTER=none") as failed:
+        ship(session, f"otlp+{server.url}")
+    assert failed.value.args[-1] == [256]
+
+
+def test_rejected_records_are_told_once_and_not_sent_again(
+    collector: Collectors, session: Session
+) -> None:
+    partial = {"rejectedLogRecords": "3", "errorMessage": "too old"}
+    server = collector(says(200, json.dumps({"partialSuccess": partial}).encode()), says(200))
+    with pytest.raises(NotDelivered, match="it rejected 3 of 300 records: too old") as failed:
+        ship(session, f"otlp+{server.url}")
+    assert failed.value.args[-1] == [256, 300] and len(server.requests) == 3
+
+
+def test_a_certificate_is_verified(collector: Collectors, session: Session) -> None:
+    server = collector(says(200), is_secure=True)
+    with pytest.raises(NotDelivered, match="verify its certificate: self-signed") as failed:
+        ship(session, f"otlp+{server.url}")
+    assert failed.value.args[-1] == [] and not server.requests
+    assert ship(session, f"otlp+{server.url}", variables={"CERTIFICATE": str(CERTIFICATE)})
+
+
+@pytest.mark.parametrize(
+    ("url", "variables", "why"),
+    [
+        ("otlp+ftp://box", {}, "--to: not the address of a collector"),
+        ("otlp+https://", {}, "--to: not the address of a collector"),
+        ("otlp+https://box:0x1", {}, "--to: not the address of a collector"),
+        ("otlp+https://a%41b", {}, "--to: not the address of a collector"),
+        ("otlp+https://bo x", {}, "--to: not the address of a collector"),
+        ("otlp+https://b\u00f6x\r\n", {}, "--to: not the address of a collector"),
+        ("otlp+https://me:SECRET@box", {}, "--to: it has more than"),
+        ("otlp+https://box/?key=SECRET", {}, "--to: it has more than"),
+        ("otlp:", {}, r"\$OTEL_EXPORTER_OTLP_ENDPOINT: not the address"),
+        ("otlp+http://box", {"HEADERS": "SECRET"}, r"_HEADERS: not NAME=VALUE"),
+        ("otlp+http://box", {"HEADERS": "a=SECRET%0d%0ab: c"}, r"_HEADERS: not NAME=VALUE"),
+        ("otlp+http://box", {"LOGS_HEADERS": "a=%ff"}, r"_LOGS_HEADERS: not NAME=VALUE"),
+        ("otlp+http://box", {"TIMEOUT": "1s"}, r"_TIMEOUT: not a number"),
+        ("otlp+https://box", {"CERTIFICATE": "/none"}, "can't read the certificates"),
+        ("otlp+https://box", {"CERTIFICATE": "/dev/null"}, "can't read the certificates"),
+    ],
+)
+def test_a_wrong_address_or_variable_is_a_usage_error_without_secrets(
+    session: Session, url: str, variables: dict[str, str], why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        ship(session, url, variables=variables)
