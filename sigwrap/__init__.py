@@ -27,7 +27,6 @@ policy        pure: a policy and a described request in, a decision out
 agent         pure: signals to a whole session
 hooks         pure: judges a tool call of an agent before it happens
 report        summaries of the log, and their formats
-fleet         sends sessions to the servers of others
 doctor        tests what this machine can do for a run
 fleet         the sessions of many machines in one place, for other engines
 watch         shows all sessions and answers approval requests: a terminal and a page

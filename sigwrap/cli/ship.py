@@ -1,9 +1,10 @@
-"""sigwrap ship: put sessions into a folder or a bucket, where engines read them."""
+"""sigwrap ship: put sessions where engines read them, or send them to a collector."""
 
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -23,13 +24,19 @@ from sigwrap.log.reader import Session
 from sigwrap.text import printable, shell_words, span_s
 
 app = App()
+_COLLECTOR = ("otlp:", "otlp+")
 _LONGEST_TIMEOUT_S = 86_400.0
 
 
 @app.command()
 def ship(
     to: Annotated[
-        str, typer.Option("--to", metavar="URL", help="s3://BUCKET/PREFIX or file:///DIR")
+        str,
+        typer.Option(
+            "--to",
+            metavar="URL",
+            help="s3://BUCKET/PREFIX, file:///DIR, or otlp+https://HOST for a collector",
+        ),
     ],
     sessions: Annotated[
         list[str] | None,
@@ -43,7 +50,9 @@ def ship(
     timeout: Annotated[
         str,
         typer.Option(
-            "--timeout", metavar="TIME", help="Give up on an object after this time, such as 2m"
+            "--timeout",
+            metavar="TIME",
+            help="Give up on an object, or on a session for a collector, after this time",
         ),
     ] = f"{TIMEOUT_S:.0f}s",
     credential_fd: Annotated[
@@ -59,7 +68,7 @@ def ship(
 ) -> int:
     """Put sessions that have ended into a folder or a bucket.
 
-    What is there already is not sent again. The next call goes on where this one was ended.
+    Or send them to a collector of OpenTelemetry. What is there already is not sent again. The next call goes on where this one was ended.
     """
     refuse_inside("processes in a session can't ship sessions")
     try:
@@ -71,17 +80,29 @@ def ship(
     folder = existing_store(store)
     chosen = _chosen(folder, sessions or [], every)
     environment = dict(os.environ)
-    objects = objects_at(to, environment, timeout_s=timeout_s, credential_fd=credential_fd)
-    from sigwrap.fleet.shipping import ship as ship_session
+    from sigwrap.fleet import shipping
 
     shipped = events = 0
-    with closing(objects), held(folder, SESSIONS_FOLDER) as files:
+    with ExitStack() as stack:
+        files = stack.enter_context(held(folder, SESSIONS_FOLDER))
+        if to.startswith(_COLLECTOR):
+            if credential_fd is not None:
+                raise UsageError(
+                    "--credential-fd is for buckets", "set $OTEL_EXPORTER_OTLP_HEADERS"
+                )
+            name = to
+            deliver = partial(shipping.send, url=to, environment=environment, timeout_s=timeout_s)
+        else:
+            objects = objects_at(to, environment, timeout_s=timeout_s, credential_fd=credential_fd)
+            stack.enter_context(closing(objects))
+            name = objects.name
+            deliver = partial(shipping.ship, objects=objects)
         for session in chosen:
             if session.running and not session.id.startswith(HOOK_LOG):
                 note(f"skipped {printable(session.id)}: it is running")
                 continue
             try:
-                done = ship_session(session, files, objects)
+                done = deliver(session, files)
             except StoreError as error:
                 note(f"skipped {printable(session.id)}: {error}")
                 continue
@@ -93,7 +114,7 @@ def ship(
             events += done.events
     left = len(chosen) - shipped
     rest = f"; {counted(left, 'session')} not shipped" if left else ""
-    now = f"shipped {counted(shipped, 'session')}, {events:,} events, to {objects.name}{rest}"
+    now = f"shipped {counted(shipped, 'session')}, {events:,} events, to {name}{rest}"
     show_lines([printable(now)])
     return 1 if left else 0
 

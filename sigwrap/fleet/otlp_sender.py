@@ -22,7 +22,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import sigwrap
 from sigwrap.bare import TYPE_CHECKING, Any
-from sigwrap.errors import SigwrapError, UsageError
+from sigwrap.errors import ObjectsError, UsageError
 from sigwrap.fleet.otlp import LOGS, TRACES, Request, requests
 from sigwrap.log.reader import Session
 from sigwrap.text import printable
@@ -49,7 +49,7 @@ _HINTS = {
 }
 
 
-class NotDelivered(SigwrapError):
+class NotDelivered(ObjectsError):
     """A collector did not take the records."""
 
 

@@ -1,4 +1,4 @@
-"""Deliver each segment of a log once, and remember how far.
+"""Deliver each segment of a log once, or its events to a collector, and remember how far.
 
 The cursor of a session, `sessions/<id>.shipped`, says for each destination how far the log was
 delivered. It says where a segment ends before the segment is sent. So after a kill, the same
@@ -16,6 +16,7 @@ import os
 import re
 import stat
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
@@ -89,6 +90,36 @@ def ship(session: Session, folder: HeldFolder, objects: Objects) -> Shipped:
     elif not cursor.seq:
         notes.append(f"{session.id}: nothing was recorded")
     return Shipped(events, notes, bool(cursor.seq) and not damage)
+
+
+def send(
+    session: Session,
+    folder: HeldFolder,
+    url: str,
+    environment: Mapping[str, str],
+    timeout_s: float,
+) -> Shipped:
+    """Send what a collector has not got yet: each event at least once."""
+    from sigwrap.fleet.otlp_sender import ship_otlp
+
+    cursors, problem = _cursors(session, folder)
+    cursor = cursors.pop(url, Cursor())
+    notes = [f"{problem}: the log is sent again from its start"] if problem else []
+    if cursor.complete and is_whole(session, cursor):
+        return Shipped(0, [], True)
+    sent_before = cursor.seq
+
+    def delivered(seq: int) -> None:
+        nonlocal cursor
+        head = next(row.hash for row in session.rows(seq - 1))
+        cursor = Cursor(seq, seq, head)
+        _save(session.id, folder, {**cursors, url: cursor})
+
+    ship_otlp(session, url, environment, timeout_s, after_seq=cursor.seq, delivered=delivered)
+    if not cursor.seq:
+        return Shipped(0, [*notes, f"{session.id}: nothing was recorded"], False)
+    _save(session.id, folder, {**cursors, url: cursor._replace(complete=True)})
+    return Shipped(cursor.seq - sent_before, notes, True)
 
 
 def is_shipped(session: Session, folder: HeldFolder) -> bool:

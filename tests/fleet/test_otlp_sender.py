@@ -21,6 +21,8 @@ from sigwrap.errors import SigwrapError, UsageError
 from sigwrap.fleet.otlp_sender import NotDelivered, ship_otlp
 from sigwrap.log.reader import Session
 from tests.report.conftest import Scenario
+from tests.support.fleet import make_sessions, recorded
+from tests.support.harness import Sigwrap
 from tests.support.web import CERTIFICATE
 
 Answer = Callable[["Handler"], None]
@@ -322,3 +324,23 @@ def test_a_wrong_address_or_variable_is_a_usage_error_without_secrets(
 ) -> None:
     with pytest.raises(UsageError, match=why):
         ship(session, url, variables=variables)
+
+
+def test_the_command_sends_each_session_once_and_goes_on_after_a_failure(
+    collector: Collectors, as_user: Sigwrap
+) -> None:
+    make_sessions(as_user, 2)
+    server = collector(says(200), says(200), says(400), says(200))
+    words = ("ship", "--all", "--to", f"otlp+{server.url}")
+    failed = as_user.run(*words)
+    assert failed.returncode == 1 and b"shipped 1 session, " in failed.stdout
+    assert b"status 400" in failed.stderr and failed.stderr.count(b"\n") == 1
+    assert as_user.run(*words).returncode == 0
+    logged = len(recorded(as_user.store))
+    assert len(seqs(server)) >= logged
+    before = len(server.requests)
+    done = as_user.run(*words)
+    assert (done.returncode, done.stdout.startswith(b"shipped 2 sessions, 0 events")) == (0, True)
+    assert len(server.requests) == before
+    wrong = as_user.run(*words, "--credential-fd", "3")
+    assert wrong.returncode == 125 and wrong.stderr.count(b"\n") == 1
