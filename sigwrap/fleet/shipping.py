@@ -59,7 +59,7 @@ def ship(session: Session, folder: HeldFolder, objects: Objects) -> Shipped:
     cursor, notes = cursors.pop(objects.name, Cursor()), list[str]()
     if problem:
         notes.append(f"{problem}: the log is shipped again from its start")
-    elif cursor.complete and is_whole(session, cursor):
+    elif cursor.complete and _is_whole(session, cursor):
         return Shipped(0, [], True)
     events, damage, rest = 0, "", segments(session, ends=(cursor.seq, cursor.next))
 
@@ -85,6 +85,8 @@ def ship(session: Session, folder: HeldFolder, objects: Objects) -> Shipped:
         cursor = Cursor(segment.last, segment.last, segment.head, is_last)
         save(cursor)
         events += max(0, segment.last - segment.first + 1)
+    if cursor.seq and not (damage or cursor.complete):  # all of it was there
+        save(cursor._replace(complete=True))
     if damage:
         notes.append(f"{session.id}: shipped only its start: {damage}")
     elif not cursor.seq:
@@ -125,10 +127,10 @@ def send(
 def is_shipped(session: Session, folder: HeldFolder) -> bool:
     """Return whether the whole log was delivered to some destination."""
     cursors, _ = _cursors(session, folder)
-    return any(each.complete and is_whole(session, each) for each in cursors.values())
+    return any(each.complete and _is_whole(session, each) for each in cursors.values())
 
 
-def is_whole(session: Session, cursor: Cursor) -> bool:
+def _is_whole(session: Session, cursor: Cursor) -> bool:
     with suppress(StoreError):
         last = session.last()
         return last is not None and last.seq == cursor.seq

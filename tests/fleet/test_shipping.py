@@ -8,13 +8,18 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from sigwrap.log.catalog import list_sessions, session_ids
+from sigwrap.fleet import rows
+from sigwrap.fleet.objects import Folder
+from sigwrap.fleet.shipping import is_shipped, ship
+from sigwrap.log.catalog import held, list_sessions, session_ids
+from sigwrap.log.folder import database_path
 from sigwrap.log.journal import append_in_turn
+from sigwrap.log.reader import Session
 from tests.support.fleet import arrived, killed_at, make_sessions, recorded
 from tests.support.harness import REFUSED, Sigwrap
 
@@ -48,7 +53,12 @@ def test_a_folder_has_exactly_the_rows_of_the_logs(as_user: Sigwrap, lake: Path)
     assert arrived(lake) == recorded(as_user.store) and events
     before = {each: each.read_bytes() for each in lake.rglob("*.ndjson.gz")}
     assert b"shipped 2 sessions, 0 events, " in _ship(as_user, lake, "--all").stdout
-    for each in as_user.store.glob("sessions/*.shipped"):
+    for each in (cursors := sorted(as_user.store.glob("sessions/2*.shipped"))):
+        known = each.read_text()
+        each.write_text(known.replace("true", "false"))
+        assert b"shipped 2 sessions, 0 events, " in _ship(as_user, lake, "--all").stdout
+        assert each.read_text() == known
+    for each in cursors:
         each.unlink()
     other = as_user.folder / "other"
     _ship(as_user, other, "--all")
@@ -74,6 +84,48 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(as_user: Sigwrap, lake: Pa
             if not was_killed:
                 break
     assert kills >= 24
+
+
+class _Ended(Exception):
+    pass
+
+
+class _EndsAt(Folder):
+    """A folder whose user ends before or after its nth delivery."""
+
+    def __init__(self, path: Path, number: int, *, is_delivered: bool) -> None:
+        super().__init__(str(path))
+        self._left, self._is_delivered = number, is_delivered
+
+    def put_new(self, key: str, body: bytes) -> bool:
+        self._left -= 1
+        if self._left or self._is_delivered:
+            super().put_new(key, body)
+        if not self._left:
+            raise _Ended
+        return True
+
+
+@pytest.mark.parametrize("is_delivered", [False, True])
+def test_a_log_of_many_segments_is_resumed_at_each_of_them(
+    sigwrap: Sigwrap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_delivered: bool
+) -> None:
+    monkeypatch.setattr(rows, "MOST_ROWS", 2)
+    make_sessions(sigwrap)
+    (session_id,) = session_ids(str(sigwrap.store))
+    session = Session(session_id, database_path(str(sigwrap.store), session_id))
+    lake = tmp_path / "lake"
+    with held(str(sigwrap.store), "sessions") as files:
+        for number in range(1, 100):
+            with suppress(_Ended):
+                ship(session, files, _EndsAt(lake, number, is_delivered=is_delivered))
+                break
+            assert not is_shipped(session, files)
+            assert ship(session, files, Folder(str(lake))).is_whole
+            assert is_shipped(session, files) and arrived(lake) == recorded(sigwrap.store)
+            shutil.rmtree(lake)
+            _cursor(sigwrap).unlink()
+    assert number > 3 and arrived(lake) == recorded(sigwrap.store)
 
 
 # The cursor
