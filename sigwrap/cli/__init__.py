@@ -28,7 +28,7 @@ hook_log      the event of a judged tool call
 hook_facts    what a hook looks up on the machine
 install       hook install, hook uninstall: the hook in an agent's own settings
 export        export
-lake          lake sql, lake compact
+lake          lake sql, lake report, lake compact
 doctor        doctor
 several       the sessions that query and export read
 whole_file    writes a file completely or not at all
