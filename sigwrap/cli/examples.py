@@ -39,7 +39,9 @@ EXAMPLES = {
     "lake sql": (
         "sigwrap lake sql --engine clickhouse --at s3://logs/ci",
         "sigwrap lake sql --engine duckdb --at file:///srv/lake",
+        "sigwrap lake sql --questions",
     ),
+    "lake report": ("sigwrap lake report --at s3://logs/ci --since 7d -o report.html",),
     "lake compact": ("sigwrap lake compact --at s3://logs/ci",),
     "help": ("sigwrap help", "sigwrap help policy"),
     "approve": ("sigwrap approve", "sigwrap approve 3f2a10 --always"),

@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 import re
 import time
+from datetime import UTC, datetime
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sigwrap.cli.group import App, Group
+from sigwrap.cli.output import note
 from sigwrap.cli.showing import show_lines
+from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
 from sigwrap.events import counted
+from sigwrap.text import shell_words
 
 _DAY_S = 86_400
+_EXAMPLES = "7d, 12h, 2026-11-01 or 2026-11-29T14:00"
 
-UrlOption = Annotated[
-    str,
-    typer.Option("--at", metavar="URL", help="The lake: file:///DIR or s3://BUCKET/PREFIX"),
-]
+_URL_HELP = "The lake: file:///DIR or s3://BUCKET/PREFIX"
+UrlOption = Annotated[str, typer.Option("--at", metavar="URL", help=_URL_HELP)]
 
 
 class Engine(Enum):
@@ -39,23 +43,72 @@ app = App(
 
 @app.command()
 def sql(
-    engine: Annotated[Engine, typer.Option("--engine", help="Engine that reads the lake")],
-    at: UrlOption,
+    engine: Annotated[
+        Engine | None, typer.Option("--engine", help="Engine that reads the lake")
+    ] = None,
+    at: Annotated[str, typer.Option("--at", metavar="URL", help=_URL_HELP)] = "",
     date: Annotated[
         str | None,
         typer.Option(metavar="YYYY-MM-DD", help="Date to load or compact [default: yesterday]"),
     ] = None,
+    questions: Annotated[
+        bool,
+        typer.Option("--questions", help="Print what sigwrap lake report asks, for dashboards"),
+    ] = False,
 ) -> None:
     """Print an engine's SQL: tables, views, compaction.
 
     The views are those of sigwrap query.
     """
+    if questions:
+        from sigwrap.fleet.questions import script
+
+        if engine is not None or at or date is not None:
+            raise UsageError(
+                "--questions has no other options", "its SQL is the same for each engine and lake"
+            )
+        show_lines(script(time.time_ns()), paged=False)
+        return
+    if engine is None or not at:
+        raise UsageError(f"{'--engine' if engine is None else '--at'} is missing")
     from sigwrap.fleet.duck import place_of
     from sigwrap.fleet.lake import SCRIPTS
 
     yesterday = time.strftime("%Y-%m-%d", time.gmtime(time.time() - _DAY_S))
     day = yesterday if date is None else _date(date)
     show_lines(SCRIPTS[engine.value](place_of(at), day), paged=False)
+
+
+@app.command()
+def report(
+    at: UrlOption,
+    since: Annotated[
+        str,
+        typer.Option(metavar="TIME", help=f"Only what happened after TIME (UTC): {_EXAMPLES}"),
+    ] = "30d",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Output file"),
+    ] = None,
+) -> None:
+    """Write a web page about all sessions: denials, new commands, connections, versions."""
+    from sigwrap.fleet.duck import EmptyLake, Lake
+    from sigwrap.fleet.page import lake_page
+
+    until = datetime.now(UTC)
+    start = _start(since, until)
+    lake = Lake(at, os.environ)
+    try:
+        lake.make_views(read_once=True)
+    except EmptyLake as empty:
+        note(str(empty))
+        page = list(lake_page(at, lambda sql: [], start, until))
+    else:
+        page = list(lake_page(at, lake.asked, start, until))
+    if output is not None:
+        write_lines(str(output), page)
+    else:
+        show_lines(page, paged=False)
 
 
 @app.command()
@@ -87,3 +140,19 @@ def _date(word: str) -> str:
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", word):
         raise UsageError(f"--date {word}: not YYYY-MM-DD", "such as 2026-11-29")
     return word
+
+
+def _start(words: str, now: datetime) -> datetime:
+    from sigwrap.cli.report import moment_ns
+
+    now_ns = int(now.timestamp()) * 1_000_000_000
+    try:
+        found = moment_ns(words, started_ns=now_ns, ended_ns=now_ns, utc=True)
+        start = datetime.fromtimestamp(found / 1e9, UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise UsageError(
+            f"--since {shell_words([words])}: not a time", f"such as {_EXAMPLES}"
+        ) from error
+    if start >= now:
+        raise UsageError(f"--since {shell_words([words])}: not in the past")
+    return start

@@ -68,7 +68,8 @@ def ship(
 ) -> int:
     """Put sessions that have ended into a folder or a bucket.
 
-    Or send them to a collector of OpenTelemetry. What is there already is not sent again. The next call goes on where this one was ended.
+    Or send them to a collector of OpenTelemetry. What is there already is not sent again. The next
+    call goes on where this one was ended.
     """
     refuse_inside("processes in a session can't ship sessions")
     try:

@@ -9,4 +9,6 @@ duck         a lake read by DuckDB
 audit        checks of a lake: hash chains, two histories, missing ends, changed columns
 otlp         OpenTelemetry: events as log records, processes as spans
 otlp_sender  sends them to a collector
+questions    what the page of a lake and dashboards ask, as SQL
+page         the page of a lake: its answers as one HTML file
 """

@@ -44,6 +44,10 @@ def place_of(url: str) -> str:
     )
 
 
+class EmptyLake(StoreError):
+    """No session was shipped to the lake."""
+
+
 class Lake:
     def __init__(self, url: str, environment: Mapping[str, str]) -> None:
         self.place = place_of(url)
@@ -115,21 +119,33 @@ class Lake:
         """Return the dates of which all tables are compacted; `events` is the last one."""
         return self.dates(f"{LAKE}/events/date=*/rows.parquet")
 
-    def make_views(self) -> None:
+    def make_views(self, *, read_once: bool = False) -> None:
+        """Make the views. With `read_once`, for many questions, landed files are read now, but not
+        their payloads.
+        """
         compacted = self.compacted_dates
         landed = sorted(self.landed_dates - compacted)
         if not landed and not compacted:
-            raise StoreError(
+            raise EmptyLake(
                 f"there are no sessions in {self.place}",
                 f"to ship some: sigwrap ship --all --to {self.place}",
             )
         globs = [quoted(f"{self.place}/{ROWS}/date={date}/*/*.ndjson.gz") for date in landed]
         for table in TABLES:
             sources = [duckdb_landed(table, f"[{', '.join(globs)}]")] if globs else []
+            if globs and read_once and table != "processes":
+                self.execute(f"CREATE TEMP TABLE landed_{table} AS {_slim(table, sources[0])}")
+                sources = [f"SELECT * FROM landed_{table}"]
             sources += [duckdb_parquet(table, self.place)] if compacted else []
             self.execute(f"CREATE VIEW rows_{table} AS {' UNION ALL '.join(sources)}")
         for each in views(DUCKDB):
             self.execute(each)
+        if read_once:  # each question would find the newest row of each session
+            self.execute("CREATE TEMP TABLE sessions AS SELECT * FROM sessions")
+
+    def asked(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return all rows of SQL of sigwrap's own."""
+        return [*self._fetched(self.execute(sql))]
 
     def compact(self, dates: list[str]) -> list[str]:
         """Write each date's rows into one Parquet file a table; return the dates.
@@ -187,6 +203,13 @@ class Lake:
                 yield from rows
         except self._error as error:
             raise StoreError(f"can't read {self.place}: {_said(error)}") from error
+
+
+def _slim(table: str, select: str) -> str:
+    """Return a SELECT without the texts that only a check of the chain needs."""
+    left_out = {each.name for each in TABLES[table]} & {"payload", "argv", "labels", "missing"}
+    empty = ", ".join(f"CAST(NULL AS VARCHAR) AS {name}" for name in sorted(left_out))
+    return f"SELECT * REPLACE ({empty}) FROM ({select})"
 
 
 def _said(error: Exception) -> str:

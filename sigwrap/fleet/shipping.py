@@ -107,7 +107,7 @@ def send(
     cursors, problem = _cursors(session, folder)
     cursor = cursors.pop(url, Cursor())
     notes = [f"{problem}: the log is sent again from its start"] if problem else []
-    if cursor.complete and is_whole(session, cursor):
+    if cursor.complete and _is_whole(session, cursor):
         return Shipped(0, [], True)
     sent_before = cursor.seq
 

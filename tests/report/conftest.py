@@ -22,14 +22,16 @@ STARTED_NS = 1_763_705_000 * SECOND
 class Scenario:
     """Records a session event by event, a second apart, and counts as the supervisor does."""
 
-    def __init__(self, store: Path, session_id: str = "s1", key: bytes | None = None) -> None:
+    def __init__(
+        self, store: Path, session_id: str = "s1", key: bytes | None = None, **different: Any
+    ) -> None:
         self.store = str(store)
         self.log = SessionLog.create(self.store, session_id, key=key)
         self.counts: dict[str, int] = {}
         session = {"session_id": session_id, "name": "demo", "command": ["npm", "start"]}
         by = {"cwd": "/project", "user": "ann", "uid": 1000, "host": "box", "kernel": "6.18"}
         under = {"sigwrap": "0.1.0", "policy": "builtin:record", "policy_digest": "abcd"}
-        about = {**session, **by, **under, "missing": [], "keyed": key is not None}
+        about = {**session, **by, **under, "missing": [], "keyed": key is not None, **different}
         self.add("session_started", 1, **about)
 
     def add(self, type_name: str, pid: int, **payload: Any) -> int:

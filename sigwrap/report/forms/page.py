@@ -89,29 +89,35 @@ def html_page(document: dict[str, Any], verdict: Verdict, events: Iterable[Row])
     script = "\n".join(("(() => {", '"use strict";', *map(part, _SCRIPTS), "})();"))
     headline, more, tone = _headline(document, verdict)
     command = shell_words(texts((document.get("session") or {}).get("command")) or ["?"])
-    policy = (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    yield (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_escaped(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{_escaped(shortened(command, _TITLE_CHARACTERS))} · sigwrap</title>\n"
-        f"<style>{style}</style>\n</head>\n<body>\n"
-    )
+    yield page_head(shortened(command, _TITLE_CHARACTERS), style, script)
     yield part("page.html").format(
-        command=_escaped(shortened(command, _HEADLINE_CHARACTERS)),
-        verdict=_escaped(headline),
-        more=_escaped(more),
+        command=escaped(shortened(command, _HEADLINE_CHARACTERS)),
+        verdict=escaped(headline),
+        more=escaped(more),
         tone=tone,
     )
     yield f'<script type="application/json" id="report">{_json(_shown(document))}</script>\n'
     yield '<script type="application/json" id="events">'
     yield from _events(events, number(document.get("events")))
     yield f"</script>\n<script>{script}</script>\n</body>\n</html>\n"
+
+
+def page_head(title: str, style: str, script: str = "") -> str:
+    """Return the start of a page that may use no other style and script, and no network."""
+    may_run = f"script-src {_hash(script)}; " if script else ""
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; {may_run}"
+        "base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escaped(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escaped(title)} · sigwrap</title>\n"
+        f"<style>{style}</style>\n</head>\n<body>\n"
+    )
 
 
 def part(name: str) -> str:
@@ -126,7 +132,7 @@ def _hash(source: str) -> str:
     return f"'sha256-{b2a_base64(digest, newline=False).decode()}'"
 
 
-def _escaped(words: str) -> str:
+def escaped(words: str) -> str:
     """Escape as html.escape does; the html module imports a table of all character names."""
     return words.translate(_MEANS_SOMETHING)
 
