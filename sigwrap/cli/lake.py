@@ -91,7 +91,10 @@ def report(
         typer.Option("--output", "-o", metavar="FILE", help="Output file"),
     ] = None,
 ) -> None:
-    """Write a web page about all sessions: denials, new commands, connections, versions."""
+    """Write a web page about all sessions.
+
+    It has denials, new commands, connections, sessions without an end, and versions.
+    """
     from sigwrap.fleet.duck import EmptyLake, Lake
     from sigwrap.fleet.page import lake_page
 
