@@ -56,6 +56,7 @@ WHOLE = {
     "sigwrap export": "sigwrap export --format jsonl",
     # A bucket, an engine or a server would be needed: tests/fleet and tests/process have them.
     "sigwrap ship": "sigwrap ship --help",
+    "sigwrap ship --to otlp+https://HOST[:PORT][/PATH]": "sigwrap ship --help",
     "sigwrap ship --all --to s3://logs/laptops": "sigwrap ship --help",
     'sigwrap query --lake s3://logs/ci "…"': "sigwrap query --help",
     'sigwrap query --lake s3://logs/ci "select repo, reason from sessions"': (
