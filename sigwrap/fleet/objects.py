@@ -65,6 +65,8 @@ def _path(host: str, quoted: str) -> str:
 
 
 class Folder:
+    """Its files are as readable as the folder is; one that is made is for this user alone."""
+
     def __init__(self, path: str) -> None:
         self.name = f"file://{path}"
         self._path = path
@@ -106,7 +108,7 @@ class Folder:
     def _opened(self, below: str, *, make: bool) -> Iterator[int]:
         """Hold a folder below ours; no link is followed on the way there."""
         if make:
-            os.makedirs(self._path, exist_ok=True)
+            os.makedirs(self._path, 0o700, exist_ok=True)
         fd = os.open(self._path, _FOLDER_FLAGS)
         try:
             for name in filter(None, below.split("/")):
@@ -131,7 +133,7 @@ class Folder:
 
 def _make_folder(name: str, above: int) -> None:
     try:
-        os.mkdir(name, dir_fd=above)
+        os.mkdir(name, stat.S_IMODE(os.fstat(above).st_mode), dir_fd=above)
     except FileExistsError:
         return
     os.fsync(above)
@@ -139,13 +141,13 @@ def _make_folder(name: str, above: int) -> None:
 
 def _linked(folder: int, name: str, body: bytes) -> bool:
     """Write a file and give it its name; return False if another process was first."""
-    unfinished = f".{os.urandom(8).hex()}.unfinished"
+    unfinished, mode = f".{os.urandom(8).hex()}.unfinished", os.fstat(folder).st_mode & 0o666
     try:
-        fd = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=folder)
+        fd = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=folder)
         source, is_named = f"/proc/self/fd/{fd}", False
     except OSError:  # as of NFS
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-        fd, source, is_named = os.open(unfinished, flags, 0o666, dir_fd=folder), unfinished, True
+        fd, source, is_named = os.open(unfinished, flags, mode, dir_fd=folder), unfinished, True
     try:
         with open(fd, "wb") as file:
             file.write(body)

@@ -52,6 +52,7 @@ def test_a_folder_has_exactly_the_rows_of_the_logs(as_user: Sigwrap, lake: Path)
     assert b"shipped 2 sessions, " in _ship(as_user, lake, "--all").stdout
     assert arrived(lake) == recorded(as_user.store) and events
     before = {each: each.read_bytes() for each in lake.rglob("*.ndjson.gz")}
+    assert not any(each.stat().st_mode & 0o077 for each in (lake, *lake.rglob("*")))
     assert b"shipped 2 sessions, 0 events, " in _ship(as_user, lake, "--all").stdout
     for each in (cursors := sorted(as_user.store.glob("sessions/2*.shipped"))):
         known = each.read_text()
@@ -61,25 +62,29 @@ def test_a_folder_has_exactly_the_rows_of_the_logs(as_user: Sigwrap, lake: Path)
     for each in cursors:
         each.unlink()
     other = as_user.folder / "other"
+    other.mkdir(0o755)
+    os.chown(other, as_user.user or os.getuid(), -1)
     _ship(as_user, other, "--all")
     assert {each.relative_to(lake): data for each, data in before.items()} == {
         each.relative_to(other): each.read_bytes() for each in other.rglob("*.ndjson.gz")
     }
+    assert {each.stat().st_mode & 0o777 for each in other.rglob("*")} == {0o755, 0o644}
 
 
 @pytest.mark.tier("ci")
-def test_a_kill_at_any_step_loses_and_doubles_nothing(as_user: Sigwrap, lake: Path) -> None:
-    make_sessions(as_user, 2)
+def test_a_kill_at_any_step_loses_and_doubles_nothing(sigwrap: Sigwrap, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    make_sessions(sigwrap, 2)
     kills = 0
     for call in ("fsync", "linkat", "renameat", "mkdirat", "write"):
         for number in range(1, 30):
-            was_killed = killed_at(as_user, call, number, "ship", "--all", "--to", f"file://{lake}")
+            was_killed = killed_at(sigwrap, call, number, "ship", "--all", "--to", f"file://{lake}")
             kills += was_killed
-            _ship(as_user, lake, "--all")
-            assert arrived(lake) == recorded(as_user.store), (call, number)
+            _ship(sigwrap, lake, "--all")
+            assert arrived(lake) == recorded(sigwrap.store), (call, number)
             assert [each for each in lake.rglob("*") if each.name.startswith(".")] == []
             shutil.rmtree(lake)
-            for each in as_user.store.glob("sessions/*.shipped*"):
+            for each in sigwrap.store.glob("sessions/*.shipped*"):
                 each.unlink()
             if not was_killed:
                 break
