@@ -234,6 +234,23 @@ def test_sessions_with_times_after_the_period_are_named(lake: Path) -> None:
     assert "3 sessions with events after this period" in page
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"count": None, "host": None, "message": None, "sigwrap": None, "state": None},
+        {"count": -(1 << 63), "events": (1 << 63) - 1, "time": f"{DATE}T06\u2028<x>"},
+        {"started": f"{DATE} 99", "last_event": f"{DATE}T<", "sigwrap": "9.999999999.1"},
+        {"outcome": None, "session": "'; drop", "rule": "x" * 100_000, "host": "{since}%s"},
+    ],
+)
+def test_a_page_is_made_of_rows_with_any_content(lake: Path, odd: dict[str, Any]) -> None:
+    for path in lake.rglob("*.gz"):
+        rows = [json.loads(each) | odd for each in gzip.decompress(path.read_bytes()).splitlines()]
+        path.write_bytes(gzip.compress("".join(f"{json.dumps(each)}\n" for each in rows).encode()))
+    page = page_of(opened(lake))
+    assert page.endswith("</html>") and len(page) < 500_000
+
+
 def test_ten_thousand_hosts_give_a_page_of_bounded_size(lake: Path) -> None:
     found = opened(lake)
     found.execute("CREATE TEMP TABLE few AS SELECT * FROM rows_events WHERE type LIKE '%_denied'")
