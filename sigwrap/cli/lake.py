@@ -56,7 +56,10 @@ def sql(
         typer.Option("--questions", help="Print what sigwrap lake report asks, for dashboards"),
     ] = False,
 ) -> None:
-    """Print SQL for an engine: its tables, the views of sigwrap query, and compaction."""
+    """Print an engine's SQL: tables, views, compaction.
+
+    The views are those of sigwrap query.
+    """
     if questions:
         from sigwrap.fleet.questions import script
 
@@ -88,7 +91,10 @@ def report(
         typer.Option("--output", "-o", metavar="FILE", help="Output file"),
     ] = None,
 ) -> None:
-    """Write a web page about all sessions: denials, new commands, connections, versions."""
+    """Write a web page about all sessions.
+
+    Denials over time, new command lines, connections, sessions without an end, old versions.
+    """
     from sigwrap.fleet.duck import EmptyLake, Lake
     from sigwrap.fleet.page import lake_page
 

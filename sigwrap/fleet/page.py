@@ -198,7 +198,8 @@ class _Page:
         rows = self._ask(
             f"SELECT count(*) OVER (), substr(name, 1, {_LONGEST}), sum(denials), max(last_seen), "
             f"list((day, denials)) FILTER ({self._in_buckets}) "
-            f"FROM {self._answer(question)} GROUP BY name ORDER BY 2 DESC, name LIMIT {_ROWS}"
+            f"FROM {self._answer(question)} GROUP BY name "
+            f"ORDER BY sum(denials) DESC, name LIMIT {_ROWS}"
         )
         heads = (
             f'<th>{column.capitalize()}<th class="number">Denials<th>Each {self._unit}'

@@ -183,6 +183,10 @@ def test_the_page_shows_what_an_attacker_wrote_as_text_only(lake: Path) -> None:
     assert any(
         "x" * 3_000 in each and "\\u202e\u05d2\u05d9\\e[31m\\n" in each for each in shown.titles
     )
+    rules = page.partition("Denials by rule")[2].partition("</table>")[0]
+    assert re.findall(r"<bdi>([^<]*)</bdi><td class=.number. data-head=.Denials.>(\d)", rules) == [
+        *(("&#8211;", "3"), ("hosts", "2"), ("&#60;u&#62;rule", "1"), ("no-push", "1"))
+    ]
     assert len(page) < 200_000
     assert "Hosts without the newest sigwrap, 0.10.0" in page
 
