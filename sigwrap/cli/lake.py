@@ -93,7 +93,7 @@ def report(
 ) -> None:
     """Write a web page about all sessions.
 
-    It has denials, new commands, connections, sessions without an end, and versions.
+    Denials over time, new command lines, connections, sessions without an end, old versions.
     """
     from sigwrap.fleet.duck import EmptyLake, Lake
     from sigwrap.fleet.page import lake_page

@@ -144,7 +144,7 @@ class Lake:
             self.execute("CREATE TEMP TABLE sessions AS SELECT * FROM sessions")
 
     def asked(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return all rows of SQL of sigwrap's own."""
+        """Return all rows of SQL of sigwrap's own, which sees what was read once."""
         return [*self._fetched(self.execute(sql))]
 
     def compact(self, dates: list[str]) -> list[str]:

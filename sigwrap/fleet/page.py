@@ -11,19 +11,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from sigwrap.fleet.questions import QUESTIONS, Period
+from sigwrap.log.schema import words_in_sql
 from sigwrap.report.forms.page import escaped, page_head, part
 from sigwrap.text import printable, shortened
 
 _STYLES = ("colours.css", "lake.css")
 _ROWS = 15
-_LONGEST = 10_000  # characters of a text, in its tooltip
+_LONGEST, _LONGEST_COMMAND = 1_000, 10_000  # characters of a text, in its tooltip
 _SHOWN = 140
 _WORD_SHOWN = 60
-_MOST_BUCKETS = 10_000
 _FEWEST = 23  # buckets beside the last one
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
-_NO_VALUE = "&#8211;"
-_CLOCKS_DIFFER = timedelta(minutes=10)
+_CLOCKS_DIFFER = timedelta(minutes=10)  # among hosts, at most
 # For a period of that length: the part of a time that a chart groups by, and a step to list them.
 _UNITS = (
     (3 * _DAY, len("2026-11-30T12"), _HOUR, "hour"),
@@ -110,7 +109,9 @@ class _Page:
         self._period = self._period._replace(fresh=_iso(self._fresh), width=width)
         start = max(min(self._first, until - _FEWEST * step), since)
         moments = (start + n * step for n in range((until - start) // step + 1))
+        # A row's time can be any text.
         self._buckets = [*dict.fromkeys(_iso(each)[:width] for each in (*moments, until))]
+        self._in_buckets = f"day IN ({words_in_sql(self._buckets)})"
 
     def _answer(self, name: str) -> str:
         return f"({QUESTIONS[name].over(self._period)})"
@@ -170,8 +171,8 @@ class _Page:
     def _chart(self, title: str, column: str, question: str, tone: str) -> str:
         counts: dict[str, int] = dict(
             self._ask(
-                f"SELECT day, sum({column}) FROM {self._answer(question)} GROUP BY day "
-                f"ORDER BY day LIMIT {_MOST_BUCKETS}"
+                f"SELECT day, sum({column}) FROM {self._answer(question)} "
+                f"WHERE {self._in_buckets} GROUP BY day"
             )
         )
         values = [counts.get(each, 0) for each in self._buckets]
@@ -195,9 +196,10 @@ class _Page:
     def _over_time(self, column: str) -> str:
         question = f"denials-by-{column}"
         rows = self._ask(
-            f"SELECT substr(name, 1, {_LONGEST}), sum(denials), list(day)[:{_MOST_BUCKETS}], "
-            f"list(denials)[:{_MOST_BUCKETS}], max(last_seen), count(*) OVER () "
-            f"FROM {self._answer(question)} GROUP BY name ORDER BY 2 DESC, name LIMIT {_ROWS}"
+            f"SELECT count(*) OVER (), substr(name, 1, {_LONGEST}), sum(denials), max(last_seen), "
+            f"list((day, denials)) FILTER ({self._in_buckets}) "
+            f"FROM {self._answer(question)} GROUP BY name "
+            f"ORDER BY sum(denials) DESC, name LIMIT {_ROWS}"
         )
         heads = (
             f'<th>{column.capitalize()}<th class="number">Denials<th>Each {self._unit}'
@@ -205,9 +207,9 @@ class _Page:
         )
         body = [
             f'<tr><td class="word">{_text(name)}<td class="number" data-head="Denials">{denials:,}'
-            f'<td class="trend">{self._trend(dict(zip(days, counts, strict=True)))}'
+            f'<td class="trend">{self._trend(dict(counts or ()))}'
             f'<td class="time">{_time(last)}'
-            for name, denials, days, counts, last, _ in rows
+            for _, name, denials, last, counts in rows
         ]
         return self._section(question, f"Denials by {column}", heads, body, rows)
 
@@ -228,17 +230,17 @@ class _Page:
         columns, below = table.columns.split(), table.below.split()
         shown = [(*_COLUMNS.get(each, (each.capitalize(), "number")), each) for each in columns]
         selected = ", ".join(
-            name if kind == "number" else f"substr({name}, 1, {_LONGEST})"
+            name if kind == "number" else f"substr({name}, 1, {_longest(kind)})"
             for _, kind, name in (*shown, *(("", "text", each) for each in below))
         )
         rows = self._ask(
-            f"SELECT {selected}, count(*) OVER () "
+            f"SELECT count(*) OVER (), {selected} "
             f"FROM {table.sql.format(self._answer(table.question))} AS answer "
             f"ORDER BY {table.order or QUESTIONS[table.question].order} LIMIT {_ROWS}"
         )
         body = []
-        for row in rows:
-            texts = zip(below, row[len(columns) : -1], strict=True)
+        for _, *row in rows:
+            texts = zip(below, row[len(columns) :], strict=True)
             more = [f'<span class="{name}">{_text(each)}</span>' for name, each in texts if each]
             cells = []
             for (head, kind, _), value in zip(shown, row, strict=False):
@@ -256,7 +258,7 @@ class _Page:
     def _section(
         self, anchor: str, title: str, heads: str, body: list[str], rows: list[tuple[Any, ...]]
     ) -> str:
-        groups = self._groups[anchor] = rows[0][-1] if rows else 0
+        groups = self._groups[anchor] = rows[0][0] if rows else 0
         shown = f"<table><thead><tr>{heads}</thead><tbody>{''.join(body)}</tbody></table>"
         if groups > len(body):
             shown += f'<p class="soft">and {groups - len(body):,} more</p>'
@@ -274,6 +276,10 @@ class _Page:
             others = f"(SELECT * FROM {{}} WHERE version <> '{newest}')"
             columns, order = "host version last_seen", "last_seen DESC, host"
             yield self._table(_Table(title, "versions", columns, "", others, order), "old")
+
+
+def _longest(kind: str) -> int:
+    return _LONGEST_COMMAND if kind == "code" else _LONGEST
 
 
 def _code(words: Any) -> str:

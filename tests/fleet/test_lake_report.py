@@ -183,6 +183,10 @@ def test_the_page_shows_what_an_attacker_wrote_as_text_only(lake: Path) -> None:
     assert any(
         "x" * 3_000 in each and "\\u202e\u05d2\u05d9\\e[31m\\n" in each for each in shown.titles
     )
+    rules = page.partition("Denials by rule")[2].partition("</table>")[0]
+    assert re.findall(r"<bdi>([^<]*)</bdi><td class=.number. data-head=.Denials.>(\d)", rules) == [
+        *(("&#8211;", "3"), ("hosts", "2"), ("&#60;u&#62;rule", "1"), ("no-push", "1"))
+    ]
     assert len(page) < 200_000
     assert "Hosts without the newest sigwrap, 0.10.0" in page
 
@@ -232,6 +236,23 @@ def test_sessions_with_times_after_the_period_are_named(lake: Path) -> None:
     until = STARTED - timedelta(hours=1)
     page = "".join(lake_page("x", opened(lake).asked, STARTED - timedelta(days=9), until))
     assert "3 sessions with events after this period" in page
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"count": None, "host": None, "message": None, "sigwrap": None, "state": None},
+        {"count": -(1 << 63), "events": (1 << 63) - 1, "time": f"{DATE}T06\u2028<x>"},
+        {"started": f"{DATE} 99", "last_event": f"{DATE}T<", "sigwrap": "9.999999999.1"},
+        {"outcome": None, "session": "'; drop", "rule": "x" * 100_000, "host": "{since}%s"},
+    ],
+)
+def test_a_page_is_made_of_rows_with_any_content(lake: Path, odd: dict[str, Any]) -> None:
+    for path in lake.rglob("*.gz"):
+        rows = [json.loads(each) | odd for each in gzip.decompress(path.read_bytes()).splitlines()]
+        path.write_bytes(gzip.compress("".join(f"{json.dumps(each)}\n" for each in rows).encode()))
+    page = page_of(opened(lake))
+    assert page.endswith("</html>") and len(page) < 500_000
 
 
 def test_ten_thousand_hosts_give_a_page_of_bounded_size(lake: Path) -> None:
