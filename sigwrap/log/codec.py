@@ -268,7 +268,8 @@ def chain_key(key: bytes | None) -> bytes:
 
 def genesis(session_id: str, key: bytes) -> bytes:
     """Return the hash before the first row; it ties the log to its session."""
-    return blake2b(session_id.encode(), digest_size=DIGEST_SIZE, key=key).digest()
+    name = session_id.encode("utf-8", "surrogateescape")  # a file can have any name
+    return blake2b(name, digest_size=DIGEST_SIZE, key=key).digest()
 
 
 def hasher(key: bytes) -> blake2b:

@@ -12,6 +12,7 @@ from sigwrap.log.codec import (
     next_hash,
 )
 from sigwrap.report.check.verify import ChainWalk
+from tests.support.harness import Sigwrap
 
 
 def test_the_chain_is_what_the_docs_say() -> None:
@@ -47,3 +48,14 @@ def test_a_walk_keeps_the_head_of_the_last_row_that_followed() -> None:
     missing = "it follows row 1: the rows in between are missing"
     assert walk.follow(row._replace(seq=3)) == missing
     assert (walk.seq, walk.head) == (1, digest)
+
+
+def test_a_log_whose_file_has_a_name_that_is_no_utf_8_can_be_checked(
+    sigwrap: Sigwrap,
+) -> None:
+    assert sigwrap.run("--", "true").returncode == 0
+    (made,) = sigwrap.store.glob("sessions/*.db")
+    made.rename(made.with_name("\udcff.db"))
+    done = sigwrap.run("verify", forks=False)
+    assert done.returncode == 1 and b"hash does not match" in done.stdout
+    assert b"internal error" not in done.stderr
