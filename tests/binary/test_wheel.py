@@ -34,7 +34,7 @@ def test_the_extension_is_in_the_wheel(tmp_path: Path) -> None:
         pages = {name for name in archive.namelist() if name.startswith("sigwrap/docs/")}
     assert {"sigwrap/policies", "sigwrap/policy/shipped"} <= carried
     names = {path.name for path in (ROOT / "docs").glob("*.md")}
-    names |= {"policy.schema.json", "sigwrap.1"}
+    names |= {"policy.schema.json", "sigwrap.1", "ocsf.sql"}
     assert pages == {f"sigwrap/docs/{name}" for name in names}
 
 
