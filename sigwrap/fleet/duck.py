@@ -123,8 +123,8 @@ class Lake:
         """Make the views. With `read_once`, for many questions, landed files are read now, but not
         their payloads.
         """
-        compacted = self.compacted_dates
-        landed = sorted(self.landed_dates - compacted)
+        compacted = sorted(self.compacted_dates)
+        landed = sorted(self.landed_dates.difference(compacted))
         if not landed and not compacted:
             raise EmptyLake(
                 f"there are no sessions in {self.place}",
@@ -136,7 +136,7 @@ class Lake:
             if globs and read_once and table != "processes":
                 self.execute(f"CREATE TEMP TABLE landed_{table} AS {_slim(table, sources[0])}")
                 sources = [f"SELECT * FROM landed_{table}"]
-            sources += [duckdb_parquet(table, self.place)] if compacted else []
+            sources += [duckdb_parquet(table, self.place, compacted)] if compacted else []
             self.execute(f"CREATE VIEW rows_{table} AS {' UNION ALL '.join(sources)}")
         for each in views(DUCKDB):
             self.execute(each)
@@ -168,9 +168,10 @@ class Lake:
             f"SELECT DISTINCT regexp_extract(file, '{_DATE}([^/]*)', ['date', 'session']) "
             f"FROM glob({files})"
         )
-        known = duckdb_parquet("sessions", self.place)
-        has_any = bool(self.compacted_dates)
-        compacted = {*self.rows(f"SELECT date, session FROM ({known})")} if has_any else set()
+        compacted = set[tuple[Any, ...]]()
+        if dates := self.compacted_dates:
+            known = duckdb_parquet("sessions", self.place, dates)
+            compacted.update(self.rows(f"SELECT date, session FROM ({known})"))
         today = time.strftime("%Y-%m-%d", time.gmtime())
         found = ((each["date"], each["session"]) for (each,) in self.rows(landed))
         return sorted({each[0] for each in found if each not in compacted and each[0] < today})

@@ -7,7 +7,7 @@ and what reads or writes files differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sigwrap.fleet.rows import EVENT_VIEWS, RECORDS, TABLES
@@ -83,11 +83,11 @@ def duckdb_landed(table: str, files: str) -> str:
     )
 
 
-def duckdb_parquet(table: str, url: str) -> str:
+def duckdb_parquet(table: str, url: str, dates: Iterable[str] = ("*",)) -> str:
+    files = ", ".join(quoted(f"{url}/{LAKE}/{table}/date={each}/*.parquet") for each in dates)
     return (
-        f"SELECT {DUCKDB.named(*TABLES[table])} FROM read_parquet("
-        f"{quoted(f'{url}/{LAKE}/{table}/*/*.parquet')}, hive_partitioning = true, "
-        "hive_types = {'date': VARCHAR})"
+        f"SELECT {DUCKDB.named(*TABLES[table])} FROM read_parquet([{files}], "
+        "hive_partitioning = true, hive_types = {'date': VARCHAR})"
     )
 
 

@@ -29,7 +29,6 @@ _MOST_SHAPES = 1_000
 MOST_ROWS = 10_000  # of a segment
 _MOST_CHARACTERS = 8 << 20  # of its payloads
 
-_LOG = ("session", "seq", "time", "time_ns", "type", "pid")
 _OF_SESSIONS, _OF_PROCESSES, _OF_EVENTS = (
     VIEWS[name] for name in ("sessions", "processes", "events")
 )

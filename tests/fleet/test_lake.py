@@ -146,6 +146,15 @@ def test_rows_that_were_sent_twice_are_compacted_once(lake: Path) -> None:
     assert before == [(68,)] and after == [(34,)]
 
 
+def test_a_compaction_that_was_killed_in_between_doubles_nothing(lake: Path) -> None:
+    reader = Lake(f"file://{lake}", {})
+    before = list(opened(lake).select("select count(*) from processes")[1])
+    reader.compact([])
+    (lake / "lake" / "v1" / "events" / f"date={DATE}" / "rows.parquet").unlink()  # the last one
+    assert list(opened(lake).select("select count(*) from processes")[1]) == before
+    assert reader.compact([]) == [DATE]
+
+
 def test_today_is_not_compacted_until_it_is_over(lake: Path) -> None:
     folder = lake / "rows" / "v1"
     (folder / f"date={DATE}").rename(folder / time.strftime("date=%Y-%m-%d", time.gmtime()))
