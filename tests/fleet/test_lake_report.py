@@ -26,7 +26,7 @@ from sigwrap.report.query import QueryDatabase
 from tests.report.conftest import STARTED_NS, Scenario
 from tests.support.browser import CHROMIUM, Browser
 
-pytest.importorskip("duckdb")
+pytestmark = pytest.mark.fleet
 
 DATE = "2025-11-21"
 STARTED = datetime.fromtimestamp(STARTED_NS // 1_000_000_000, UTC)
@@ -114,8 +114,9 @@ class _Content(HTMLParser):
 
 @pytest.fixture
 def by_clickhouse(lake: Path, tmp_path: Path) -> Iterator[Any]:
-    chdb = pytest.importorskip("chdb.session")
-    with closing(chdb.Session(str(tmp_path / "clickhouse"))) as engine:
+    from chdb.session import Session as ClickHouse
+
+    with closing(ClickHouse(str(tmp_path / "clickhouse"))) as engine:
         for statement in ("create database f", "use f", *SCRIPTS["clickhouse"](str(lake), DATE)):
             if not statement.startswith("--"):
                 engine.query(statement.rstrip(";"))
