@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 from sigwrap.cli.group import App, Group
-from sigwrap.cli.output import note
 from sigwrap.cli.showing import show_lines
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
@@ -95,19 +94,14 @@ def report(
 
     Denials over time, new command lines, connections, sessions without an end, old versions.
     """
-    from sigwrap.fleet.duck import EmptyLake, Lake
+    from sigwrap.fleet.duck import Lake
     from sigwrap.fleet.page import lake_page
 
     until = datetime.now(UTC)
     start = _start(since, until)
     lake = Lake(at, os.environ)
-    try:
-        lake.make_views(read_once=True)
-    except EmptyLake as empty:
-        note(str(empty))
-        page = list(lake_page(at, lambda sql: [], start, until))
-    else:
-        page = list(lake_page(at, lake.asked, start, until))
+    lake.make_views(read_once=True)
+    page = list(lake_page(at, lake.asked, start, until))
     if output is not None:
         write_lines(str(output), page)
     else:

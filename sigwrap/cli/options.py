@@ -83,12 +83,12 @@ def with_json(parser: Any) -> Any:
     return parser
 
 
-def opened_lake(url: str) -> Lake:
-    """Return a lake with its views."""
+def opened_lake(url: str, *, raw: bool = False) -> Lake:
+    """Return a lake with its views; `raw`: of every row, as often as it is there."""
     from sigwrap.fleet.duck import Lake
 
     lake = Lake(url, os.environ)
-    lake.make_views()
+    lake.make_views(raw=raw)
     return lake
 
 

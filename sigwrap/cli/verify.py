@@ -55,8 +55,8 @@ def verify(
         typer.Option(
             "--strict",
             help="Fail also if the policy's decision can't be reproduced or a row has JSON that "
-            "sigwrap does not write (for CI); of a lake, also if a session has no end, is "
-            "unchecked, or has columns that differ from its payloads",
+            "sigwrap does not write (for CI); of a lake, also if a session has no end, or has "
+            "columns that differ from its payloads",
         ),
     ] = False,
     lake: LakeOption = None,
@@ -102,7 +102,7 @@ def _verify_lake(url: str, heads: list[str], *, strict: bool, form: Format) -> N
     progress = Progress()
     try:
         found = audited(
-            opened_lake(url),
+            opened_lake(url, raw=True),
             _key(),
             heads,
             lambda events: progress.say(f"{events:,} events read"),
@@ -117,7 +117,8 @@ def _verify_lake(url: str, heads: list[str], *, strict: bool, form: Format) -> N
     else:
         for line in found.lines():
             out(line)
-    if found.problems or found.missing_heads or (strict and (found.without_end or found.unchecked)):
+    wrong = found.problems or found.missing_heads or found.unchecked or not found.sessions
+    if wrong or (strict and found.without_end):
         raise typer.Exit(1)
 
 

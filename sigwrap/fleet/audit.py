@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from sigwrap.errors import StoreError
-from sigwrap.events import Event, counted, text
+from sigwrap.events import HOOK_KIND, Event, counted, number, text
 from sigwrap.fleet.duck import Lake
 from sigwrap.fleet.lake import DUCKDB
 from sigwrap.fleet.rows import CONTEXT, MOST_ROWS, TABLES, Fields, Maker
@@ -55,8 +55,8 @@ class Audit(NamedTuple):
         for session in self.without_end:
             yield f"{printable(session)}: no end: it is running, was killed, or its end was cut off"
         for session in self.unchecked:
-            yield f"{printable(session)}: not checked: its log is keyed: set ${KEY_VARIABLE}"
-        if not (self.problems or self.missing_heads or self.unchecked):
+            yield f"{printable(session)}: NOT CHECKED: its log is keyed: set ${KEY_VARIABLE}"
+        if self.sessions and not (self.problems or self.missing_heads or self.unchecked):
             yield "all hash chains are intact"
 
 
@@ -77,13 +77,18 @@ def audited(
     for session, rows in groupby(_rows(lake, "events", names, "seq, hash"), _session_of):
         check = _SessionCheck(session, key, rows_of_sessions.of(session))
         columns = None if rows_of_processes is None else _Columns(session)
+        heads_here = set[str]()
         for fields in rows:
-            row = Row(*(fields[name] for name in _LOGGED))  # type: ignore[arg-type]
-            missing.discard(row.hash)
             events += 1
             if events % MOST_ROWS == 0:
                 meanwhile(events)
-            if check.add(row) and columns is not None:
+            if None in (logged := [fields[name] for name in _LOGGED]):
+                check.incomplete = True
+                continue
+            row = Row(*logged)  # type: ignore[arg-type]
+            if row.hash in missing:
+                heads_here.add(row.hash)
+            if check.add(row, fields) and columns is not None:
                 columns.add(row, fields)
         if columns is not None and rows_of_processes is not None:
             with closing(columns):
@@ -99,6 +104,8 @@ def audited(
             without_end.append(session)
         if check.is_unchecked:
             unchecked.append(session)
+        elif found is None:
+            missing -= heads_here
     rows_of_sessions.of(None)
     if rows_of_processes is not None:
         rows_of_processes.of(None)
@@ -152,17 +159,19 @@ class _SessionCheck:
         self.first: Event | None = None
         self.last: Event | None = None
         self._log = LogCheck(session, key, "")
+        self.incomplete = False
         self._heads = {(each["events"], each["head"]) for each in named}
-        self._before: Row | None = None
+        self._before: tuple[Row, tuple[object, ...]] | None = None
         self._twice: Problem | None = None
 
-    def add(self, row: Row) -> bool:
-        """Return False for a row that is there before."""
-        before, self._before = self._before, row
+    def add(self, row: Row, fields: Fields) -> bool:
+        """Return False for a row that is there before; it must be the same in all columns."""
+        before, now = self._before, (row, tuple(fields.values()))
+        self._before = now
         self._heads.discard((row.seq, row.hash))
-        if before is not None and before.seq == row.seq:
-            if before != row and self._twice is None:
-                what = _OTHERWISE if before.hash == row.hash else _TWO
+        if before is not None and before[0].seq == row.seq:
+            if before != now and self._twice is None:
+                what = _OTHERWISE if before[0].hash == row.hash else _TWO
                 self._twice = Problem(self.session, row.seq, what)
             return False
         try:
@@ -176,6 +185,9 @@ class _SessionCheck:
 
     @property
     def has_end(self) -> bool:
+        """Return whether the log has its end, or never has one."""
+        if self.first is not None and self.first.payload.get("kind") == HOOK_KIND:
+            return True
         return self.last is not None and self.last.type == "session_ended"
 
     @property
@@ -189,6 +201,8 @@ class _SessionCheck:
             return Problem(self.session, result.row, result.problem)
         if twice is not None:
             return twice
+        if self.incomplete:
+            return Problem(self.session, 0, "a row lacks its number, payload or hash")
         if not self.named:
             return Problem(self.session, 0, "no segment has the row of the session")
         for events, head in self._heads:
@@ -234,13 +248,17 @@ class _Columns:
         self._compare()
         if self._problem is not None or check.first is None or check.last is None:
             return self._problem
-        newest = max(check.named, key=lambda each: int(each["events"] or 0), default={})
-        state = text(newest.get("state"))
+        most = max((number(each["events"]) for each in check.named), default=0)
+        newest = [each for each in check.named if each["events"] == most]
+        # A session that was running has a row of its end as well.
+        over = [each for each in newest if each["state"] != Ending.RUNNING.value] or newest
+        state = text(over[0]["state"]) if over else ""
         ending = Ending.NOT_CLEAN.value if state == Ending.ENDED.value else state
         self._database.add_ends(self._session, check.first, check.last, ending)
         made = self._maker.session
-        if newest and (differing := _differing("sessions", made, newest)):
-            self._note(0, f"{differing} of its session")
+        for each in over:
+            if differing := _differing("sessions", made, each):
+                self._note(0, f"{differing} of its session")
         if self._contexts != {tuple(made.get(each.name) for each in CONTEXT)}:
             self._note(0, "host, repo or date of its events")
         is_over = state != Ending.RUNNING.value

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from glob import escape, glob
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -13,39 +16,43 @@ from urllib.parse import unquote, urlsplit
 from sigwrap.errors import StoreError, UsageError
 from sigwrap.fleet.lake import (
     DUCKDB,
+    FILE,
     LAKE,
     ROWS,
     duckdb_compaction,
+    duckdb_copy,
     duckdb_landed,
     duckdb_parquet,
+    once,
     quoted,
     views,
 )
 from sigwrap.fleet.rows import TABLES
+from sigwrap.fleet.s3 import endpoint_at
 from sigwrap.text import printable, shortened
 
 if TYPE_CHECKING:
     import duckdb
 
 _LONGEST_MESSAGE = 300
-_DATE = r"/date=(\d{4}-\d{2}-\d{2})/"
+_DATE = r"/v1/(?:files/)?date=(\d{4}-\d{2}-\d{2})/[^/]*(?:/[^/]*)?$"
 _INSTALL = "pip install 'sigwrap[fleet]'"
 
 
 def place_of(url: str) -> str:
     """Return the place as engines name it: a path, or s3://BUCKET/PREFIX."""
-    parts = urlsplit(url)
-    if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
-        return unquote(parts.path).rstrip("/") or "/"
-    if parts.scheme == "s3" and parts.netloc:
-        return url.rstrip("/")
-    raise UsageError(
-        f"{printable(url)} is not a lake's URL", "such as file:///srv/lake or s3://BUCKET/PREFIX"
-    )
-
-
-class EmptyLake(StoreError):
-    """No session was shipped to the lake."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    if not (parts.query or parts.fragment or "@" in parts.netloc):
+        is_here = parts.netloc in ("", "localhost")
+        if parts.scheme == "file" and is_here and parts.path.startswith("/"):
+            return unquote(parts.path).rstrip("/") or "/"
+        if parts.scheme == "s3" and parts.netloc:
+            return url.rstrip("/")
+    # The URL itself may hold a password.
+    raise UsageError("that is not a lake's URL", "such as file:///srv/lake or s3://BUCKET/PREFIX")
 
 
 class Lake:
@@ -58,10 +65,15 @@ class Lake:
         self._error = duckdb.Error
         self._module = duckdb
         self.connection = duckdb.connect(
-            config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+            config={
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "allow_persistent_secrets": False,  # a session could have written them
+            }
         )
         self.execute("SET enable_progress_bar = false")
-        spilled = f"{tempfile.gettempdir()}/sigwrap-duckdb-{os.getpid()}"
+        spilled = tempfile.mkdtemp(prefix="sigwrap-duckdb-")
+        weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
         self.execute(f"SET temp_directory = {quoted(spilled)}")
         if self.place.startswith("s3:"):
             self._use_bucket(environment)
@@ -89,11 +101,10 @@ class Lake:
                 "no credential for the bucket", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             )
         said = [f"{name} {quoted(value)}" for name, value in fields.items() if value]
-        if endpoint := setting("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
-            parts = urlsplit(endpoint)
-            said += [f"ENDPOINT {quoted(parts.netloc)}", "URL_STYLE 'path'"]
-            said += [f"USE_SSL {str(parts.scheme != 'http').lower()}"]
-        self.execute(f"CREATE SECRET (TYPE s3, {', '.join(said)})")
+        if (endpoint := endpoint_at(environment)) is not None:
+            said += [f"ENDPOINT {quoted(endpoint[1])}", "URL_STYLE 'path'"]
+            said += [f"USE_SSL {str(endpoint[0]).lower()}"]
+        self.execute(f"CREATE SECRET (TYPE s3, SCOPE {quoted(self.place)}, {', '.join(said)})")
 
     def execute(self, sql: str) -> duckdb.DuckDBPyConnection:
         """Run SQL of sigwrap's own; StoreError if the files can't be read."""
@@ -102,46 +113,88 @@ class Lake:
         except self._error as error:
             raise StoreError(f"can't read {self.place}: {_said(error)}") from error
 
-    def dates(self, files: str) -> set[str]:
+    def _dates(self, files: str) -> set[str]:
         """Return the dates that have such files, a glob below the lake."""
-        found = self.execute(
-            f"SELECT DISTINCT regexp_extract(file, '{_DATE}', 1) "
-            f"FROM glob({quoted(f'{self.place}/{files}')})"
+        found = self.rows(
+            f"SELECT DISTINCT regexp_extract(file, '{_DATE}', 1) FROM glob({self._quoted(files)})"
         )
-        return {date for (date,) in found.fetchall() if date}
+        return {date for (date,) in found if date}
+
+    def _quoted(self, files: str) -> str:
+        return quoted(f"{escape(self.place)}/{files}")
 
     @property
-    def landed_dates(self) -> set[str]:
-        return self.dates(f"{ROWS}/date=*/*/*.ndjson.gz")
+    def _landed(self) -> set[str]:
+        return self._dates(f"{ROWS}/date=*/*/*.ndjson.gz")
 
     @property
-    def compacted_dates(self) -> set[str]:
-        """Return the dates of which all tables are compacted; `events` is the last one."""
-        return self.dates(f"{LAKE}/events/date=*/rows.parquet")
+    def _compacted(self) -> set[str]:
+        """Return the dates of which all tables are compacted: the list of files is the last."""
+        return self._dates(f"{LAKE}/files/date=*/rows.parquet")
 
-    def make_views(self, *, read_once: bool = False) -> None:
-        """Make the views. With `read_once`, for many questions, landed files are read now, but not
-        their payloads.
+    def _late(self, dates: set[str]) -> set[str]:
+        """Return those of the compacted dates that have files which came later."""
+        if not dates:
+            return set()
+        lists = ", ".join(self._quoted(f"{LAKE}/files/date={d}/rows.parquet") for d in dates)
+        files = self._quoted(f"{ROWS}/date=*/*/*.ndjson.gz")
+        found = self.rows(
+            f"SELECT DISTINCT regexp_extract(file, '{_DATE}', 1) FROM glob({files}) WHERE "
+            f"{FILE} NOT IN (SELECT CAST(file AS VARCHAR) FROM read_parquet([{lists}], "
+            "hive_partitioning = false))"
+        )
+        return {date for (date,) in found} & dates
+
+    def make_views(self, *, raw: bool = False, read_once: bool = False) -> None:
+        """Make the views: compacted days from Parquet, others from landed files.
+
+        `raw`: of all files, with every row as often as it is there. `read_once`: for many
+        questions, landed files are read now, but not their payloads.
         """
-        compacted = sorted(self.compacted_dates)
-        landed = sorted(self.landed_dates.difference(compacted))
+        self._refuse_unreadable()
+        landed, compacted = self._landed, self._compacted
         if not landed and not compacted:
-            raise EmptyLake(
-                f"there are no sessions in {self.place}",
-                f"to ship some: sigwrap ship --all --to {self.place}",
+            raise StoreError(
+                f"there are no sessions in {self.place}", "sigwrap ship --to URL sends some there"
             )
-        globs = [quoted(f"{self.place}/{ROWS}/date={date}/*/*.ndjson.gz") for date in landed]
+        clean = compacted - (landed if raw else self._late(compacted))
+        other = (landed | compacted) - clean
         for table in TABLES:
-            sources = [duckdb_landed(table, f"[{', '.join(globs)}]")] if globs else []
-            if globs and read_once and table != "processes":
-                self.execute(f"CREATE TEMP TABLE landed_{table} AS {_slim(table, sources[0])}")
-                sources = [f"SELECT * FROM landed_{table}"]
-            sources += [duckdb_parquet(table, self.place, compacted)] if compacted else []
+            sources = []
+            if clean:
+                sources.append(duckdb_parquet(table, self.place, sorted(clean)))
+            if other:
+                sources.append(self._unsettled(table, other & landed, other & compacted, raw=raw))
+            if other and read_once and table != "processes":
+                self.execute(f"CREATE TEMP TABLE landed_{table} AS {_slim(table, sources[-1])}")
+                sources[-1] = f"SELECT * FROM landed_{table}"
             self.execute(f"CREATE VIEW rows_{table} AS {' UNION ALL '.join(sources)}")
         for each in views(DUCKDB):
             self.execute(each)
         if read_once:  # each question would find the newest row of each session
             self.execute("CREATE TEMP TABLE sessions AS SELECT * FROM sessions")
+
+    def _unsettled(self, table: str, landed: set[str], compacted: set[str], *, raw: bool) -> str:
+        """Return a SELECT of dates that are not compacted, or have rows that came later."""
+        files = ", ".join(self._quoted(f"{ROWS}/date={d}/*/*.ndjson.gz") for d in sorted(landed))
+        sources = [duckdb_landed(table, f"[{files}]")] if landed else []
+        if compacted:
+            sources.append(duckdb_parquet(table, self.place, sorted(compacted)))
+        select = " UNION ALL ".join(sources)
+        return select if raw else once(table, select)
+
+    def _refuse_unreadable(self) -> None:
+        """Raise StoreError for a directory that can't be read: DuckDB leaves it out."""
+        if self.place.startswith("s3:"):
+            return
+
+        def refuse(error: OSError) -> None:
+            raise StoreError(f"can't read {error.filename}: {error.strerror}") from error
+
+        for top in (ROWS, LAKE):
+            if os.path.lexists(path := f"{self.place}/{top}"):
+                for _ in os.walk(path, onerror=refuse):
+                    pass
 
     def asked(self, sql: str) -> list[tuple[Any, ...]]:
         """Return all rows of SQL of sigwrap's own, which sees what was read once."""
@@ -150,31 +203,35 @@ class Lake:
     def compact(self, dates: list[str]) -> list[str]:
         """Write each date's rows into one Parquet file a table; return the dates.
 
-        Without dates: all before today that have a session which no such file has.
+        Without dates: all before today that are not compacted, or have files that came later.
         """
-        if missing := sorted(set(dates) - self.landed_dates):
+        self._refuse_unreadable()
+        landed, compacted = self._landed, self._compacted
+        if missing := sorted(set(dates) - landed):
             raise UsageError(f"no rows of {', '.join(missing)} in {self.place}")
-        wanted = dates or self._not_compacted()
+        today = time.strftime("%Y-%m-%d", time.gmtime())
+        due = landed - compacted | self._late(compacted)
+        wanted = dates or sorted(each for each in due if each < today)
         for date in wanted:
-            for table in reversed(TABLES):
-                if not self.place.startswith("s3:"):
-                    os.makedirs(f"{self.place}/{LAKE}/{table}/date={date}", exist_ok=True)
-                self.execute(duckdb_compaction(table, self.place, date))
+            self._compact(date)
         return wanted
 
-    def _not_compacted(self) -> list[str]:
-        files = quoted(f"{self.place}/{ROWS}/date=*/*/*.ndjson.gz")
-        landed = (
-            f"SELECT DISTINCT regexp_extract(file, '{_DATE}([^/]*)', ['date', 'session']) "
-            f"FROM glob({files})"
-        )
-        compacted = set[tuple[Any, ...]]()
-        if dates := self.compacted_dates:
-            known = duckdb_parquet("sessions", self.place, dates)
-            compacted.update(self.rows(f"SELECT date, session FROM ({known})"))
-        today = time.strftime("%Y-%m-%d", time.gmtime())
-        found = ((each["date"], each["session"]) for (each,) in self.rows(landed))
-        return sorted({each[0] for each in found if each not in compacted and each[0] < today})
+    def _compact(self, date: str) -> None:
+        for table, select in duckdb_compaction(self.place, date):
+            folder = f"{self.place}/{LAKE}/{table}/date={date}"
+            if not table:
+                self.execute(select)
+            elif self.place.startswith("s3:"):  # a bucket has a whole object or none
+                self.execute(duckdb_copy(select, f"{folder}/rows.parquet"))
+            else:
+                unfinished = f"{folder}/{os.urandom(8).hex()}.unfinished"
+                os.makedirs(folder, exist_ok=True)
+                try:
+                    self.execute(duckdb_copy(select, unfinished))
+                    os.rename(unfinished, f"{folder}/rows.parquet")
+                finally:
+                    with suppress(FileNotFoundError):
+                        os.unlink(unfinished)
 
     def select(self, sql: str) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
         """Run the user's SQL, a single SELECT."""

@@ -8,10 +8,13 @@ and what reads or writes files differ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from glob import escape
 from typing import NamedTuple
 
+from sigwrap.errors import UsageError
 from sigwrap.fleet.rows import EVENT_VIEWS, RECORDS, TABLES
 from sigwrap.log.schema import INTEGER, REAL, TEXT, VIEWS, Column, words_in_sql
+from sigwrap.text import printable
 
 ROWS, LAKE = "rows/v1", "lake/v1"
 _LARGEST_ROW = 64 << 20
@@ -84,30 +87,52 @@ def duckdb_landed(table: str, files: str) -> str:
 
 
 def duckdb_parquet(table: str, url: str, dates: Iterable[str] = ("*",)) -> str:
-    files = ", ".join(quoted(f"{url}/{LAKE}/{table}/date={each}/*.parquet") for each in dates)
+    folder = f"{escape(url)}/{LAKE}/{table}"
+    files = ", ".join(quoted(f"{folder}/date={each}/rows.parquet") for each in dates)
+    columns = ", ".join(
+        f"CAST({DUCKDB.named(each)} AS {DUCKDB.types[each.type]}) AS {DUCKDB.named(each)}"
+        for each in TABLES[table]
+    )
     return (
-        f"SELECT {DUCKDB.named(*TABLES[table])} FROM read_parquet([{files}], "
+        f"SELECT {columns} FROM read_parquet([{files}], union_by_name = true, "
         "hive_partitioning = true, hive_types = {'date': VARCHAR})"
     )
 
 
-def duckdb_compaction(table: str, url: str, date: str) -> str:
-    """Return SQL that writes the landed rows of a date into one Parquet file."""
-    landed = duckdb_landed(table, quoted(f"{url}/{ROWS}/date={date}/*/*.ndjson.gz"))
-    identity = DUCKDB.named(*_IDENTITY[table])
-    return (
-        f"COPY (SELECT DISTINCT ON ({identity}) * EXCLUDE (date) FROM ({landed}) "
-        f"ORDER BY {identity}) TO {quoted(f'{url}/{LAKE}/{table}/date={date}/rows.parquet')} "
-        "(FORMAT parquet, COMPRESSION zstd)"
-    )
+def once(table: str, select: str) -> str:
+    """Return a SELECT of each row once, however often it was sent."""
+    return f"SELECT DISTINCT ON ({DUCKDB.named(*_IDENTITY[table])}) * FROM ({select})"
+
+
+FILE = r"regexp_extract(file, '[^/]*/[^/]*$')"  # SESSION/NAME of a landed file
+
+
+def duckdb_compaction(url: str, date: str) -> Iterator[tuple[str, str]]:
+    """Yield a table of the lake and the SELECT that makes its Parquet file of that date.
+
+    The last table lists the files that the others were made of. It is read first: a file that
+    comes meanwhile is late.
+    """
+    files = quoted(f"{escape(url)}/{ROWS}/date={date}/*/*.ndjson.gz")
+    yield "", f"CREATE OR REPLACE TEMP TABLE files AS SELECT {FILE} AS file FROM glob({files})"
+    for table in TABLES:
+        identity = DUCKDB.named(*_IDENTITY[table])
+        rows = once(table, duckdb_landed(table, files))
+        yield table, f"SELECT * EXCLUDE (date) FROM ({rows}) ORDER BY {identity}"
+    yield "files", "SELECT file FROM files"
+
+
+def duckdb_copy(select: str, place: str) -> str:
+    return f"COPY ({select}) TO {quoted(place)} (FORMAT parquet, COMPRESSION zstd)"
 
 
 def _duckdb(url: str, date: str) -> Iterator[str]:
     yield "-- For a bucket: INSTALL httpfs; CREATE SECRET (TYPE s3, PROVIDER credential_chain);"
     yield "-- Compaction of a day; again, if sessions of that day arrive later. In a folder, make"
-    yield f"-- the directories {LAKE}/{{{','.join(TABLES)}}}/date={date} first."
-    for table in TABLES:
-        yield duckdb_compaction(table, url, date) + ";"
+    yield f"-- the directories {LAKE}/{{{','.join(TABLES)},files}}/date={date} first."
+    for table, select in duckdb_compaction(url, date):
+        place = f"{url}/{LAKE}/{table}/date={date}/rows.parquet"
+        yield f"{duckdb_copy(select, place) if table else select};"
     yield "-- Tables: compacted days. For days that only landed: sigwrap query --lake."
     for table in TABLES:
         yield f"CREATE OR REPLACE VIEW rows_{table} AS {duckdb_parquet(table, url)};"
@@ -188,4 +213,7 @@ SCRIPTS = {"duckdb": _duckdb, "clickhouse": _clickhouse, "spark": _spark, "trino
 
 
 def quoted(text: str) -> str:
+    """Return SQL text; no backslash, which some engines take for an escape."""
+    if "\\" in text:
+        raise UsageError(f"{printable(text)}: a backslash can't be in a lake's URL")
     return "'" + text.replace("'", "''") + "'"

@@ -357,3 +357,12 @@ def _unescaped(text: str) -> str:
     for entity, character in _ENTITIES.items():
         text = text.replace(entity, character)
     return text
+
+
+def endpoint_at(environment: Mapping[str, str]) -> tuple[bool, str] | None:
+    """Return whether the store has TLS, and its host and port; None for AWS."""
+    url = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    if not url:
+        return None
+    is_secure, host, port = _endpoint(url)
+    return is_secure, host if port is None else f"{host}:{port}"

@@ -245,7 +245,7 @@ def test_the_kill_switch_is_on_and_the_store_may_not_be_written(alone: Sigwrap) 
 
 
 def _any_id(line: str) -> str:
-    return re.sub(r"\d{8}-\d{6}-\w{6}", "ID", line)
+    return re.sub(r"\d{8}-\d{6}-\w{16}", "ID", line)
 
 
 def test_inside_a_session(as_user: Sigwrap) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from sigwrap.fleet.audit import Audit, audited
 from sigwrap.fleet.duck import Lake
 from sigwrap.log.codec import canonical_row, chain_key, genesis, hasher, next_hash
 from tests.report.conftest import Scenario, Scenarios
+from tests.support.harness import Sigwrap
 from tests.support.lakes import Fields, change_rows, land, landed, record_everything, rows_in
 
 pytestmark = pytest.mark.fleet
@@ -34,7 +36,7 @@ def check(
     lake: Path, *, key: bytes | None = None, heads: tuple[str, ...] = (), strict: bool = True
 ) -> Audit:
     reader = Lake(f"file://{lake}", {})
-    reader.make_views()
+    reader.make_views(raw=True)
     return audited(reader, key, list(heads), lambda events: None, strict=strict)
 
 
@@ -176,6 +178,81 @@ def test_rows_that_were_sent_twice_are_no_problem(lake: Path) -> None:
     path = next(landed(lake))
     path.with_name("again.ndjson.gz").write_bytes(path.read_bytes())
     assert check(lake).problems == []
+
+
+def put(lake: Path, found: list[Fields], name: str = "zz/1") -> None:
+    """Put an object with these rows, as a write-only credential can."""
+    folder = next(landed(lake)).parent.parent
+    path = folder / f"{name}.ndjson.gz"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(gzip.compress("".join(json.dumps(e) + "\n" for e in found).encode()))
+
+
+def rows_of(lake: Path, record: str) -> list[Fields]:
+    every = (row for path in landed(lake) for row in rows_in(path))
+    return [row for row in every if (row["session"], row["record"]) == ("s1", record)]
+
+
+@pytest.mark.parametrize(
+    ("record", "forged"),
+    [
+        ("event", {"command": "FORGED", "outcome": "allowed"}),
+        ("session", {"name": "zzz", "exit_status": 0}),
+        ("process", {"command": "FORGED"}),
+    ],
+)
+def test_forged_copies_of_rows_are_found_and_true_ones_count_once(
+    lake: Path, record: str, forged: Fields
+) -> None:
+    counts = [f"select count(*) from {name}" for name in ("events", "execs", "processes")]
+    reader = Lake(f"file://{lake}", {})
+    reader.make_views()
+    before = [list(reader.select(sql)[1]) for sql in counts]
+    put(lake, rows_of(lake, record)[:1] if record == "session" else rows_of(lake, record))
+    assert check(lake).problems == []
+    put(lake, [each | forged for each in rows_of(lake, record)][:20], "zz/2")
+    assert [each.session for each in check(lake).problems] == ["s1"]
+    reader = Lake(f"file://{lake}", {})
+    reader.make_views()
+    assert [list(reader.select(sql)[1]) for sql in counts] == before
+
+
+def test_a_planted_parquet_file_hides_no_row_from_the_check(lake: Path) -> None:
+    whole = check(lake)
+    Lake(f"file://{lake}", {}).compact([])
+    for path in (lake / "lake" / "v1").rglob("rows.parquet"):
+        duckdb = Lake(f"file://{lake}", {})
+        empty = f"SELECT * FROM read_parquet('{path}') WHERE false"
+        if "/files/" not in str(path):
+            duckdb.execute(f"COPY ({empty}) TO '{path}' (FORMAT parquet)")
+    assert check(lake) == whole
+
+
+def test_a_session_that_came_after_the_compaction_is_checked(
+    lake: Path, scenario: Scenarios
+) -> None:
+    Lake(f"file://{lake}", {}).compact([])
+    late = scenario(session_id="late")
+    record_everything(late)
+    land(late.session, lake)
+    assert check(lake).sessions == 3
+
+
+@pytest.mark.parametrize("column", ["seq", "payload", "hash", "session"])
+def test_a_row_without_what_it_needs_is_a_problem(lake: Path, column: str) -> None:
+    put(lake, [{**rows_of(lake, "event")[0], column: None}])
+    for strict in (False, True):
+        assert check(lake, strict=strict).problems
+
+
+def test_an_edited_log_that_claims_a_key_fails(lake: Path, as_user: Sigwrap) -> None:
+    (first,) = (each["payload"] for each in rows_of(lake, "event") if each["seq"] == 1)
+    change_rows(lake, event(1, payload=first.replace('"keyed":false', '"keyed":true')))
+    head = str(rows_of(lake, "event")[-1]["hash"])
+    found = check(lake, heads=(head,), strict=False)
+    assert found.unchecked == ["s1"] and found.missing_heads == [head]
+    done = as_user.run("verify", "--lake", f"file://{lake}", forks=False)
+    assert done.returncode != 0
 
 
 def test_a_head_from_elsewhere_must_be_there(lake: Path) -> None:

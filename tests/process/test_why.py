@@ -188,5 +188,5 @@ def test_a_copy_of_the_log_is_a_moment(sigwrap: Sigwrap) -> None:
     terminal = sigwrap.on_terminal("why")  # which is told of which session
     assert terminal.await_status() == 0
     lines = terminal.output.rest().decode().splitlines()
-    assert re.search(r"\d{8}-\d{6}-\w{6}, \S+.*: sh -c .*", lines[0])
+    assert re.search(r"\d{8}-\d{6}-\w{16}, \S+.*: sh -c .*", lines[0])
     assert lines[1] == "exit 0: it ended by itself"
