@@ -117,7 +117,7 @@ def test_an_object_that_is_there_counts_as_delivered(sigwrap: Sigwrap, server: S
         (_error(403, "AccessDenied"), "refuses the credential: 403 AccessDenied"),
         (_error(401, "Unauthorized"), "refuses the credential: 401 Unauthorized"),
         (_error(400, "ExpiredToken"), "refuses: 400 ExpiredToken"),
-        (_error(404, "NoSuchBucket"), "there is no bucket bucket at 127.0.0.1"),
+        (_error(404, "NoSuchBucket"), "s3://bucket/p at 127.0.0.1:"),
         (
             _error(301, "PermanentRedirect", x_amz_bucket_region="eu-west-3"),
             "is in the region eu-west-3, not us-east-1 (set AWS_REGION=eu-west-3)",
@@ -151,7 +151,7 @@ def test_what_does_not_pass_in_time_is_given_up(sigwrap: Sigwrap, server: Server
     server.answers = [_error(500, "InternalError")]
     line = ("ship", "--all", "--to", "s3://bucket/p", "--timeout", "1s")
     done = sigwrap.run(*line, env=server.env)
-    assert done.returncode == 1 and b"within 1 s: 500 InternalError" in done.stderr
+    assert done.returncode == 1 and b": 500 InternalError (the next" in done.stderr
     assert 3 <= len(server.asked) <= 10
 
 
@@ -179,12 +179,12 @@ def test_no_server_holds_us_longer_than_the_timeout(
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=accept, daemon=True)
         thread.start()
-        endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
+        endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
         env = {**dict(zip(NAMES, SECRETS, strict=True)), "AWS_ENDPOINT_URL": endpoint}
         started = time.monotonic()
         with (
             closing(objects_at("s3://bucket", env, timeout_s=0.5)) as objects,
-            pytest.raises(ObjectsError, match=r"no answer within 0\.5 s"),
+            pytest.raises(ObjectsError, match=r"gave up on .*: no answer in time"),
         ):
             objects.put_new("key", b"body")
         assert time.monotonic() - started < 10
@@ -197,7 +197,7 @@ def test_a_refused_connection_is_tried_until_the_timeout(sigwrap: Sigwrap, serve
     server.server_close()
     line = ("ship", "--to", "s3://bucket", "--timeout", "0.5s")
     done = sigwrap.run(*line, env=server.env)
-    assert done.returncode == 1 and b"within 0.5 s: Connection refused" in done.stderr
+    assert done.returncode == 1 and b": Connection refused (the next" in done.stderr
 
 
 def test_https_needs_a_certificate_that_is_trusted(sigwrap: Sigwrap, server: Server) -> None:

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from sigwrap.errors import SigwrapError, UsageError
-from sigwrap.fleet.otlp_sender import NotDelivered, ship_otlp
+from sigwrap.errors import ObjectsError, SigwrapError, UsageError
+from sigwrap.fleet.otlp_sender import ship_otlp
 from sigwrap.log.reader import Session
 from tests.report.conftest import Scenario
 from tests.support.fleet import make_sessions, recorded
@@ -237,7 +237,7 @@ def test_a_refusal_is_one_line_and_not_tried_again(
     collector: Collectors, session: Session, answer: Answer, why: str
 ) -> None:
     server = collector(answer)
-    with pytest.raises(NotDelivered) as failed:
+    with pytest.raises(ObjectsError) as failed:
         ship(session, f"otlp+{server.url}")
     assert str(failed.value) == f"can't send to {server.url}/v1/logs: {why}"
     assert failed.value.args[-1] == [] and len(server.requests) == 1
@@ -260,7 +260,7 @@ def test_the_deadline_holds_for_all_of_it(
     server = collector(answer)
     started_s = time.monotonic()
     # The last try may be cut short, whatever the answer.
-    with pytest.raises(NotDelivered, match=f"{why}|no answer in time|[Cc]onnection") as failed:
+    with pytest.raises(ObjectsError, match=f"{why}|no answer in time|[Cc]onnection") as failed:
         ship(session, f"otlp+{server.url}", DEADLINE_S)
     assert time.monotonic() - started_s < DEADLINE_S + 5
     assert failed.value.args[-1] == []
@@ -269,7 +269,7 @@ def test_the_deadline_holds_for_all_of_it(
 def test_an_unreachable_collector_is_one_line(session: Session) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    with pytest.raises(NotDelivered, match="Connection refused; gave up"):
+    with pytest.raises(ObjectsError, match=r"gave up on http://.*: Connection refused"):
         ship(session, f"otlp+http://127.0.0.1:{port}", DEADLINE_S)
 
 
@@ -277,7 +277,7 @@ def test_failed_spans_keep_the_last_logs_undelivered(
     collector: Collectors, session: Session
 ) -> None:
     server = collector(says(200), says(200), says(404))
-    with pytest.raises(NotDelivered, match="OTEL_TRACES_EXPORTER=none") as failed:
+    with pytest.raises(ObjectsError, match="OTEL_TRACES_EXPORTER=none") as failed:
         ship(session, f"otlp+{server.url}")
     assert failed.value.args[-1] == [256]
 
@@ -287,14 +287,16 @@ def test_rejected_records_are_told_once_and_not_sent_again(
 ) -> None:
     partial = {"rejectedLogRecords": "3", "errorMessage": "too old"}
     server = collector(says(200, json.dumps({"partialSuccess": partial}).encode()), says(200))
-    with pytest.raises(NotDelivered, match="it rejected 3 of 300 records: too old") as failed:
+    with pytest.raises(ObjectsError, match="it rejected 3 of 300 records: too old") as failed:
         ship(session, f"otlp+{server.url}")
     assert failed.value.args[-1] == [256, 300] and len(server.requests) == 3
 
 
 def test_a_certificate_is_verified(collector: Collectors, session: Session) -> None:
     server = collector(says(200), is_secure=True)
-    with pytest.raises(NotDelivered, match="verify its certificate: self-signed") as failed:
+    with pytest.raises(
+        ObjectsError, match=r"verify the certificate of localhost:[0-9]+: self-signed"
+    ) as failed:
         ship(session, f"otlp+{server.url}")
     assert failed.value.args[-1] == [] and not server.requests
     assert ship(session, f"otlp+{server.url}", variables={"CERTIFICATE": str(CERTIFICATE)})
@@ -309,8 +311,12 @@ def test_a_certificate_is_verified(collector: Collectors, session: Session) -> N
         ("otlp+https://a%41b", {}, "--to: not the address of a collector"),
         ("otlp+https://bo x", {}, "--to: not the address of a collector"),
         ("otlp+https://b\u00f6x\r\n", {}, "--to: not the address of a collector"),
-        ("otlp+https://me:SECRET@box", {}, "--to: it has more than"),
-        ("otlp+https://box/?key=SECRET", {}, "--to: it has more than"),
+        ("otlp+https://me:SECRET@box", {}, "--to: not the address of a collector .*credentials in"),
+        (
+            "otlp+https://box/?key=SECRET",
+            {},
+            "--to: not the address of a collector .*credentials in",
+        ),
         ("otlp:", {}, r"\$OTEL_EXPORTER_OTLP_ENDPOINT: not the address"),
         ("otlp+http://box", {"HEADERS": "SECRET"}, r"_HEADERS: not NAME=VALUE"),
         ("otlp+http://box", {"HEADERS": "a=SECRET%0d%0ab: c"}, r"_HEADERS: not NAME=VALUE"),
