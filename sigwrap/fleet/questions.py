@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sigwrap.report.forms.times import iso_time
 
-_DAY_NS = 86_400_000_000_000
+DAY_NS = 86_400_000_000_000
 _DENIED = """\
 from denials d left join sessions s on s.session = d.session
 where d.time >= '{since}' and d.time < '{until}'"""
@@ -154,7 +154,7 @@ from sessions s where {seen} group by coalesce(s.host, '')""",
 
 def script(now_ns: int) -> Iterator[str]:
     """Yield the questions over the last 30 days."""
-    since, fresh, until = (iso_time(now_ns - days * _DAY_NS) for days in (30, 1, 0))
+    since, fresh, until = (iso_time(now_ns - days * DAY_NS) for days in (30, 1, 0))
     yield "-- Over the tables and views that sigwrap lake sql makes for each engine."
     yield "-- In a dashboard, replace the times by its own: '${__from:date:iso}' in Grafana."
     for name, question in QUESTIONS.items():
