@@ -235,16 +235,7 @@ class _Page:
         )
         anchor = table.anchor or table.question
         groups = self._groups[anchor] = rows[0][0] if rows else 0
-        shown = {**_SHOWN_AS, "trend": self._bars}
-        body = ""
-        for _, *row in rows:
-            body += "<tr>"
-            for (head, kind), value in zip(columns, row, strict=False):
-                body += f'<td class="{kind}" data-head="{head}">{shown[kind](value)}'
-                if kind == "code" and below:
-                    texts = zip(below, row[len(columns) :], strict=True)
-                    more = (f'<span class="{name}">{_text(each)}</span>' for name, each in texts)
-                    body += f'<div class="below">{" ".join(more)}</div>'
+        body = "".join(self._line(columns, below, row) for _, *row in rows)
         title = table.title.format(fresh=_time(self._period.fresh))
         if not rows:
             return f'<section id="{anchor}"><h2>{title}</h2><p class="soft">None.</p></section>\n'
@@ -254,6 +245,17 @@ class _Page:
             f'<section id="{anchor}"><h2>{title}</h2><table><thead><tr>{heads}</thead>'
             f"<tbody>{body}</tbody></table>{left}</section>\n"
         )
+
+    def _line(self, columns: list[tuple[str, str]], below: list[str], row: list[Any]) -> str:
+        texts = zip(below, row[len(columns) :], strict=True)
+        more = "".join(f'<span class="{name}">{_text(each)}</span>' for name, each in texts if each)
+        cells = "<tr>"
+        for (head, kind), value in zip(columns, row, strict=False):
+            shown = self._bars(value) if kind == "trend" else _SHOWN_AS[kind](value)
+            if kind == "code" and more:
+                shown += f'<div class="below">{more}</div>'
+            cells += f'<td class="{kind}" data-head="{head}">{shown}'
+        return cells
 
 
 def _code(words: Any) -> str:
