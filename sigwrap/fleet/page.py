@@ -36,19 +36,20 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 
 
 class _Table(NamedTuple):
-    """`below`: columns whose texts are below the code. `sql` selects from the answer."""
+    """`sql` selects from the answer. Texts of a row with code are shown below the code."""
 
     title: str
     question: str
     columns: str
-    below: str = ""
     order: str = ""
     sql: str = "{answer}"
     anchor: str = ""
 
 
 # Their heads and kinds. Others are numbers, headed by their names.
+_TEXTS = "rule repository host policy version message repo session state"
 _COLUMNS = {
+    **{name: (name.capitalize(), "text") for name in _TEXTS.split()},
     "time": ("Time (UTC)", "time"),
     "first_run": ("First run (UTC)", "time"),
     "last_event": ("Last event (UTC)", "time"),
@@ -57,22 +58,25 @@ _COLUMNS = {
     "command": ("Command", "code"),
     "destination": ("Destination", "code"),
     "trend": ("Over time", "trend"),
-    **{name: (name.capitalize(), "text") for name in "policy version rule repository host".split()},
 }
+_BY_NAME = """\
+(SELECT name AS %s, sum(denials) AS denials, max(last_seen) AS last_seen,
+  list((day, denials)) FILTER (day IN ({buckets})) AS trend FROM {answer} GROUP BY name)"""
+_BY_VERSION = """\
+(SELECT version, count(*) AS hosts, max(last_seen) AS last_seen FROM {answer} GROUP BY version)"""
+_NOT_NEWEST = r"""
+(SELECT * FROM {answer} WHERE version <> (SELECT version FROM {answer}
+  WHERE regexp_full_match(version, '[0-9]{{1,9}}(\.[0-9]{{1,9}}){{1,3}}') ORDER BY
+  list_transform(string_split(version, '.'), lambda n: CAST(n AS BIGINT)) DESC LIMIT 1))"""
+_NEW_COMMANDS = "New command lines <span>first run since {fresh}</span>"
 _WIDE = (
-    _Table("Latest denials", "latest-denials", "time what times", "rule message host repo session"),
-    _Table("Denied most often", "denied-most", "what denials sessions hosts", "rule"),
-    _Table(
-        "New command lines <span>first run since {fresh}</span>",
-        "new-commands",
-        "first_run command runs sessions",
-        "host repo session",
-    ),
+    _Table("Latest denials", "latest-denials", "time what times rule message host repo session"),
+    _Table("Denied most often", "denied-most", "what denials sessions hosts rule"),
+    _Table(_NEW_COMMANDS, "new-commands", "first_run command runs sessions host repo session"),
     _Table(
         "Sessions without an end",
         "without-end",
-        "last_event command events",
-        "state host repo session",
+        "last_event command events state host repo session",
     ),
 )
 _NARROW = (
@@ -81,10 +85,8 @@ _NARROW = (
             f"Denials by {name}",
             f"denials-by-{name}",
             f"{name} denials trend last_seen",
-            order=f"denials DESC, {name}",
-            sql=f"(SELECT name AS {name}, sum(denials) AS denials, max(last_seen) AS last_seen, "
-            "list((day, denials)) FILTER (day IN ({buckets})) AS trend FROM {answer} "
-            "GROUP BY name)",
+            f"denials DESC, {name}",
+            _BY_NAME.replace("%s", name),
         )
         for name in ("rule", "repository", "host")
     ),
@@ -94,19 +96,16 @@ _NARROW = (
         "Versions of sigwrap",
         "versions",
         "version hosts last_seen",
-        order="hosts DESC, version",
-        sql="(SELECT version, count(*) AS hosts, max(last_seen) AS last_seen FROM {answer} "
-        "GROUP BY version)",
+        "hosts DESC, version",
+        _BY_VERSION,
     ),
     _Table(
         "Hosts without the newest sigwrap",
         "versions",
         "host version last_seen",
-        order="last_seen DESC, host",
-        sql="(SELECT * FROM {answer} WHERE version <> (SELECT version FROM {answer} "
-        r"WHERE regexp_full_match(version, '[0-9]{{1,9}}(\.[0-9]{{1,9}}){{1,3}}') ORDER BY "
-        "list_transform(string_split(version, '.'), lambda n: CAST(n AS BIGINT)) DESC LIMIT 1))",
-        anchor="old",
+        "last_seen DESC, host",
+        _NOT_NEWEST,
+        "old",
     ),
 )
 
@@ -220,12 +219,11 @@ class _Page:
         )
 
     def _table(self, table: _Table) -> str:
-        names, below = table.columns.split(), table.below.split()
-        columns = [_COLUMNS.get(name, (name.capitalize(), "number")) for name in names]
-        kinds = [*(kind for _, kind in columns), *("text" for _ in below)]
+        names = table.columns.split()
+        columns = [(name, *_COLUMNS.get(name, (name.capitalize(), "number"))) for name in names]
         selected = ", ".join(
             f"substr({name}, 1, {_LONGEST[kind]})" if kind in _LONGEST else name
-            for name, kind in zip((*names, *below), kinds, strict=True)
+            for name, _, kind in columns
         )
         buckets = words_in_sql(self._buckets)
         source = table.sql.format(answer=self._answer(table.question), buckets=buckets)
@@ -235,27 +233,35 @@ class _Page:
         )
         anchor = table.anchor or table.question
         groups = self._groups[anchor] = rows[0][0] if rows else 0
-        body = "".join(self._line(columns, below, row) for _, *row in rows)
+        has_code = any(kind == "code" for _, _, kind in columns)
+        below = [name for name, _, kind in columns if has_code and kind == "text"]
+        shown = '<p class="soft">None.</p>'
+        if rows:
+            heads = (
+                f'<th class="{kind}">{head}' for name, head, kind in columns if name not in below
+            )
+            shown = f"<table><thead><tr>{''.join(heads)}</thead><tbody>"
+            for _, *row in rows:
+                shown += self._line(columns, dict(zip(names, row, strict=True)), below)
+            shown += "</tbody></table>"
+        if groups > len(rows):
+            shown += f'<p class="soft">and {groups - len(rows):,} more</p>'
         title = table.title.format(fresh=_time(self._period.fresh))
-        if not rows:
-            return f'<section id="{anchor}"><h2>{title}</h2><p class="soft">None.</p></section>\n'
-        heads = "".join(f'<th class="{kind}">{head}' for head, kind in columns)
-        left = f'<p class="soft">and {groups - len(rows):,} more</p>' if groups > len(rows) else ""
-        return (
-            f'<section id="{anchor}"><h2>{title}</h2><table><thead><tr>{heads}</thead>'
-            f"<tbody>{body}</tbody></table>{left}</section>\n"
-        )
+        return f'<section id="{anchor}"><h2>{title}</h2>{shown}</section>\n'
 
-    def _line(self, columns: list[tuple[str, str]], below: list[str], row: list[Any]) -> str:
-        texts = zip(below, row[len(columns) :], strict=True)
-        more = "".join(f'<span class="{name}">{_text(each)}</span>' for name, each in texts if each)
-        cells = "<tr>"
-        for (head, kind), value in zip(columns, row, strict=False):
-            shown = self._bars(value) if kind == "trend" else _SHOWN_AS[kind](value)
-            if kind == "code" and more:
-                shown += f'<div class="below">{more}</div>'
-            cells += f'<td class="{kind}" data-head="{head}">{shown}'
-        return cells
+    def _line(
+        self, columns: list[tuple[str, str, str]], row: dict[str, Any], below: list[str]
+    ) -> str:
+        texts = (f'<span class="{name}">{_text(row[name])}</span>' for name in below if row[name])
+        more = "".join(texts)
+        line = "<tr>"
+        for name, head, kind in columns:
+            if name not in below:
+                shown = self._bars(row[name]) if kind == "trend" else _SHOWN_AS[kind](row[name])
+                if kind == "code" and more:
+                    shown += f'<div class="below">{more}</div>'
+                line += f'<td class="{kind}" data-head="{head}">{shown}'
+        return line
 
 
 def _code(words: Any) -> str:

@@ -71,17 +71,14 @@ group by substr(started, 1, {width})""",
 select coalesce(sum(d.count), 0) as denials, count(distinct d.session) as sessions
 {denied}""",
     ),
-    "denials-by-rule": Question(
-        "Which rules denied how often on each day", _BY.replace("%s", "d.rule"), "day, name"
-    ),
-    "denials-by-repository": Question(
-        "In which repositories actions were denied on each day",
-        _BY.replace("%s", "s.repo"),
-        "day, name",
-    ),
-    "denials-by-host": Question(
-        "On which hosts actions were denied on each day", _BY.replace("%s", "s.host"), "day, name"
-    ),
+    **{
+        f"denials-by-{name}": Question(
+            f"How many actions were denied on each day, by {name}",
+            _BY.replace("%s", column),
+            "day, name",
+        )
+        for name, column in (("rule", "d.rule"), ("repository", "s.repo"), ("host", "s.host"))
+    },
     "denied-most": Question(
         "What was denied most often",
         """\
