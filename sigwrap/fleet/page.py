@@ -132,7 +132,8 @@ class _Page:
         # A row's time can be any text.
         moments = (*range(start_ns, until_ns, step_ns), until_ns)
         self._buckets = [*dict.fromkeys(iso_time(each)[:width] for each in moments)]
-        self._shown_period = f"{_time(iso_time(first_ns))} to {_time(iso_time(until_ns))} UTC"
+        start, end = (_shown("time", iso_time(each)) for each in (first_ns, until_ns))
+        self._shown_period = f"{start} to {end} UTC"
 
     def _answer(self, question: str) -> str:
         return f"({QUESTIONS[question].over(self._period)})"
@@ -145,7 +146,7 @@ class _Page:
         title = f"Sessions in {shortened(printable(self._place), _SHOWN['code'])}"
         yield page_head(title, "".join(map(part, _STYLES)))
         yield (
-            f'<main><p class="mark">sigwrap</p><h1>Sessions in {_code(self._place)}</h1>'
+            f'<main><p class="mark">sigwrap</p><h1>Sessions in {_shown("code", self._place)}</h1>'
             f'<p class="soft">{self._shown_period}</p>'
         )
         if later := self._row("later-sessions", 1)[0]:
@@ -193,7 +194,7 @@ class _Page:
             f"WHERE day IN ({words_in_sql(self._buckets)}) GROUP BY day"
         )
         peak = max((count for _, count in counts), default=0)
-        ends = _time(self._buckets[0]), f"peak {peak:,}", _time(self._buckets[-1])
+        ends = _shown("time", self._buckets[0]), f"peak {peak:,}", _shown("time", self._buckets[-1])
         return (
             f"<section><h2>{title} <span>each {self._unit}</span></h2>"
             f"{self._bars(counts, tone, has_titles=True)}"
@@ -246,47 +247,36 @@ class _Page:
             shown += "</tbody></table>"
         if groups > len(rows):
             shown += f'<p class="soft">and {groups - len(rows):,} more</p>'
-        title = table.title.format(fresh=_time(self._period.fresh))
+        title = table.title.format(fresh=_shown("time", self._period.fresh))
         return f'<section id="{anchor}"><h2>{title}</h2>{shown}</section>\n'
 
     def _line(
         self, columns: list[tuple[str, str, str]], row: dict[str, Any], below: list[str]
     ) -> str:
-        texts = (f'<span class="{name}">{_text(row[name])}</span>' for name in below if row[name])
-        more = "".join(texts)
+        texts = ((name, _shown("text", row[name])) for name in below if row[name])
+        more = "".join(f'<span class="{name}">{shown}</span>' for name, shown in texts)
         line = "<tr>"
         for name, head, kind in columns:
             if name not in below:
-                shown = self._bars(row[name]) if kind == "trend" else _SHOWN_AS[kind](row[name])
+                shown = self._bars(row[name]) if kind == "trend" else _shown(kind, row[name])
                 if kind == "code" and more:
                     shown += f'<div class="below">{more}</div>'
                 line += f'<td class="{kind}" data-head="{head}">{shown}'
         return line
 
 
-def _code(words: Any) -> str:
-    return _shortened("code", words, _SHOWN["code"])
-
-
-def _text(words: Any) -> str:
-    return _shortened("bdi", words, _SHOWN["text"])
-
-
-def _shortened(tag: str, words: Any, longest: int) -> str:
-    """Return the start of a text, and a tooltip with all of it."""
-    whole = printable(str(words or ""))
+def _shown(kind: str, value: Any) -> str:
+    """Return a cell: of a text its start, and a tooltip with all of it."""
+    if kind == "number":
+        return f"{value or 0:,}"
+    words = str(value or "")
+    if kind == "time":  # or the part of one that a chart groups by
+        words = words[:19].replace("T", " ")
+        words += ":00" if len(words) == len("2026-11-30 12") else ""
+    whole, longest = printable(words), _SHOWN[kind]
+    tag = "code" if kind == "code" else "bdi"
     tooltip = f' title="{escaped(whole)}"' if len(whole) > longest else ""
     return f"<{tag}{tooltip}>{escaped(shortened(whole, longest)) or '&#8211;'}</{tag}>"
-
-
-def _time(iso: Any) -> str:
-    """Return the time, or the part of it that a chart groups by."""
-    shown = str(iso or "")[:19].replace("T", " ")
-    return _text(f"{shown}:00" if len(shown) == len("2026-11-30 12") else shown)
-
-
-def _number(value: Any) -> str:
-    return f"{value or 0:,}"
 
 
 def _ns(iso: Any, otherwise_ns: int) -> int:
@@ -296,6 +286,3 @@ def _ns(iso: Any, otherwise_ns: int) -> int:
     except ValueError:
         return otherwise_ns
     return int(moment.timestamp()) * 1_000_000_000
-
-
-_SHOWN_AS = {"code": _code, "text": _text, "time": _time, "number": _number}
