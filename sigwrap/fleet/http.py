@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
-_LONGEST_UNSIZED = 1 << 24  # of an answer that does not say how long it is
+_LONGEST_ANSWER = 1 << 16
 _URL = re.compile("[!-~]+")
 _HOST = re.compile("[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f:.]+")
 
@@ -49,7 +49,7 @@ class Address(NamedTuple):
 class Request(NamedTuple):
     method: str
     target: str
-    body: bytes | None
+    body: bytes
     headers: dict[str, str]
 
 
@@ -60,7 +60,6 @@ class Answer(NamedTuple):
 
 
 class Server:
-    longest = 1 << 30  # bytes of an answer
     within_s = inf  # for one exchange
 
     def __init__(self, address: Address, name: str, context: ssl.SSLContext | None = None) -> None:
@@ -129,8 +128,7 @@ class Server:
             connection.request(*request)
             is_sent = True
         response = connection.getresponse()
-        size = _LONGEST_UNSIZED if response.length is None else response.length
-        answer = Answer(response.status, response.headers, response.read(min(size, self.longest)))
+        answer = Answer(response.status, response.headers, response.read(_LONGEST_ANSWER))
         if not (is_sent and response.isclosed()):
             connection.close()
             if answer.status < 300:

@@ -29,7 +29,6 @@ _PREFIX = "OTEL_EXPORTER_OTLP_"
 _PORT = 4318
 _WITHIN_MS = 10_000  # for one request, as in OpenTelemetry's own SDKs
 _GZIP = 31  # zlib's wbits; the one-file binary has no gzip module
-_LONGEST_ANSWER = 64 * 1024
 _SHOWN_CHARACTERS = 200
 _TRY_AGAIN = (429, 502, 503, 504)  # as the protocol says; no other status
 _HINTS = {
@@ -92,7 +91,6 @@ class Collector:
         self._headers = variables.headers()
         context = variables.context() if self._address.is_secure else None
         self._server = http.Server(self._address, str(self._address), context)
-        self._server.longest = _LONGEST_ANSWER
         self._server.within_s = variables.within_s()
         self._until_s = until_s
         self._sent = self._rejected = 0

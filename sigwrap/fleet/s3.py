@@ -10,11 +10,10 @@ import json
 import re
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -35,7 +34,6 @@ _PRINTED = re.compile(r"[!-~]{1,16384}")
 _NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _MEMBERS = ("AccessKeyId", "SecretAccessKey", "SessionToken")
 _LONGEST_CREDENTIAL = 1 << 16
-_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'", "&amp;": "&"}
 
 
 class Credentials(NamedTuple):
@@ -91,44 +89,11 @@ class Bucket:
         self._server.close()
 
     def put_new(self, key: str, body: bytes) -> bool:
-        # With it, no store keeps an empty object of a sender that was killed before the body:
-        # SeaweedFS 4.48 did, with the signed digest alone.
-        checksum = b64encode(sha256(body).digest()).decode()
-        headers = {"if-none-match": "*", "x-amz-checksum-sha256": checksum}
-        answer = self._ask("PUT", key, body=body, headers=headers)
+        made = partial(self._signed, self._base + quote(f"/{self._prefix}{key}", "/-_.~"), body)
+        answer = self._server.ask(made, self._why_again, time.monotonic() + self._timeout_s)
         if answer.status == 200 and not answer.headers.get("etag"):
             raise ObjectsError(f"{self.name} does not answer as an S3 store", "check the endpoint")
         return answer.status == 200
-
-    def get(self, key: str) -> bytes:
-        return self._ask("GET", key).body
-
-    def keys(self, prefix: str) -> Iterator[str]:
-        query, seen = {"list-type": "2", "prefix": self._prefix + prefix}, {""}
-        while True:
-            answer = self._ask("GET", "", query=query)
-            for found in re.findall(rb"<Key>([^<]*)</Key>", answer.body):
-                yield _unescaped(found.decode("utf-8", "replace")).removeprefix(self._prefix)
-            token = _unescaped(_member(answer, "NextContinuationToken"))
-            if _member(answer, "IsTruncated") != "true" or token in seen:
-                return
-            seen.add(token)
-            query["continuation-token"] = token
-
-    def _ask(
-        self,
-        method: str,
-        key: str,
-        *,
-        query: Mapping[str, str] = MappingProxyType({}),
-        body: bytes = b"",
-        headers: Mapping[str, str] = MappingProxyType({}),
-    ) -> Answer:
-        path = self._base + (quote("/" + self._prefix + key, safe="/-_.~") if key else "/")
-        words = sorted(query.items())
-        asked = "&".join(f"{name}={quote(value, safe='-_.~')}" for name, value in words)
-        signed = partial(self._signed, method, path, asked, body, headers)
-        return self._server.ask(signed, self._why_again, time.monotonic() + self._timeout_s)
 
     def _why_again(self, answer: Answer) -> str:
         """Return what it could not do now, or nothing; raise ObjectsError for a refusal."""
@@ -138,7 +103,9 @@ class Bucket:
         shown = f"{status} {code}".strip()
         if status in (409, 429) or (status >= 500 and status != 501) or code == "RequestTimeout":
             return shown
-        region = answer.headers.get("x-amz-bucket-region") or _member(answer, "Region")
+        region = answer.headers.get("x-amz-bucket-region") or _member(
+            answer, "Region", "[a-z0-9-]{1,40}"
+        )
         if code == "RequestTimeTooSkewed":
             theirs = answer.headers.get("date", "another time")
             message, hint = f"the clock is wrong: {self.name} has {theirs}", "set the clock"
@@ -155,18 +122,24 @@ class Bucket:
             message, hint = f"{self.name} refuses: {shown}", "check --to and AWS_ENDPOINT_URL_S3"
         raise ObjectsError(message, hint)
 
-    def _signed(
-        self, method: str, path: str, query: str, body: bytes, headers: Mapping[str, str]
-    ) -> Request:
-        """Return a request with a signature of version 4, which is good for 15 minutes."""
+    def _signed(self, path: str, body: bytes) -> Request:
+        """Return a PUT with a signature of version 4, which is good for 15 minutes."""
         now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        digest = sha256(body).hexdigest()
-        every = {**headers, "host": self._host, "x-amz-content-sha256": digest, "x-amz-date": now}
+        digest = sha256(body)
+        every = {
+            "host": self._host,
+            "if-none-match": "*",
+            # With it, no store keeps an empty object of a sender that was killed before the body:
+            # SeaweedFS 4.48 did, with the signed digest alone.
+            "x-amz-checksum-sha256": b64encode(digest.digest()).decode(),
+            "x-amz-content-sha256": digest.hexdigest(),
+            "x-amz-date": now,
+        }
         if self._credentials.token:
             every["x-amz-security-token"] = self._credentials.token
         names = ";".join(sorted(every))
         lines = [f"{name}:{every[name]}" for name in sorted(every)]
-        request = "\n".join([method, path, query, *lines, "", names, digest])
+        request = "\n".join(["PUT", path, "", *lines, "", names, digest.hexdigest()])
         scope = f"{now[:8]}/{self._region}/s3/aws4_request"
         signed = f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{sha256(request.encode()).hexdigest()}"
         key = b"AWS4" + self._credentials.secret.encode()
@@ -176,7 +149,7 @@ class Bucket:
             f"AWS4-HMAC-SHA256 Credential={self._credentials.key_id}/{scope}, "
             f"SignedHeaders={names}, Signature={key.hex()}"
         )
-        return Request(method, f"{path}?{query}" if query else path, body or None, every)
+        return Request("PUT", path, body, every)
 
 
 def _credentials(environment: Mapping[str, str], fd: int | None, timeout_s: float) -> Credentials:
@@ -214,13 +187,7 @@ def _from_descriptor(fd: int, timeout_s: float) -> dict[str, Any]:
     return {}
 
 
-def _member(answer: Answer, name: str, pattern: str = "[^<]*") -> str:
+def _member(answer: Answer, name: str, pattern: str) -> str:
     """Return what an XML element of this name has, or ""."""
     found = re.search(f"<{name}>({pattern})</{name}>".encode(), answer.body)
-    return found[1].decode("utf-8", "replace") if found else ""
-
-
-def _unescaped(text: str) -> str:
-    for entity, character in _ENTITIES.items():
-        text = text.replace(entity, character)
-    return text
+    return found[1].decode() if found else ""

@@ -150,18 +150,6 @@ def test_https_needs_a_certificate_that_is_trusted(sigwrap: Sigwrap) -> None:
         assert (done.returncode, len(server.asked)) == (0, 1), done.stderr
 
 
-def test_keys_come_page_by_page(server: HttpServer) -> None:
-    pages = [
-        "<R><IsTruncated>true</IsTruncated><NextContinuationToken>a&amp;b=</NextContinuationToken>"
-        "<Contents><Key>p/rows/a&amp;b</Key></Contents><Contents><Key>p/rows/c</Key></Contents></R>",
-        "<R><IsTruncated>false</IsTruncated><Contents><Key>p/rows/d</Key></Contents></R>",
-    ]
-    server.answers = [says(200, page.encode()) for page in pages]
-    with closing(objects_at("s3://bucket/p", _env(server))) as objects:
-        assert list(objects.keys("rows/")) == ["rows/a&b", "rows/c", "rows/d"]
-    assert "continuation-token=a%26b%3D&list-type=2&prefix=p%2Frows%2F" in server.asked[1].path
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
