@@ -1,7 +1,7 @@
-"""Requests to one HTTP server, each until it is answered, refused or out of time.
+"""Requests to one HTTP server, each until the server takes or refuses it, or time is up.
 
 A thread makes each exchange, so that no slow name server, handshake or answer can hold us longer.
-Its connection is kept for the next request, unless it is late.
+Its connection is kept for the next request, unless the answer is late.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class Server:
     def ask(
         self, made: Callable[[], Request], why_again: Callable[[Answer], str], until_s: float
     ) -> Answer:
-        """Return the answer; raise ObjectsError if there is none until then, in time.monotonic().
+        """Return the answer. Raises ObjectsError.
 
         `made` returns the request, for each try. `why_again` returns why it must be tried again, or
-        nothing; it raises for a refusal.
+        nothing; it raises for a refusal. `until_s`: when to give up, in time.monotonic().
         """
         pause_s = _FIRST_PAUSE_S
         while True:

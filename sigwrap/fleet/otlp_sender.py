@@ -130,7 +130,9 @@ class Collector:
             found = json.loads(said)
             said = str(found.get("message", "")) if isinstance(found, dict) else ""
         is_page = said.lstrip().startswith("<")
-        why = f"status {answer.status}" + (f": {_line(said)}" if said and not is_page else "")
+        why = f"status {answer.status}" + (
+            f": {_line(said)}" if said.strip() and not is_page else ""
+        )
         if answer.status not in _TRY_AGAIN:
             self._fail(why, _HINTS.get(answer.status, ""))
         return why
