@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -97,11 +96,11 @@ def report(
     from sigwrap.fleet.duck import Lake
     from sigwrap.fleet.page import lake_page
 
-    until = datetime.now(UTC)
-    start = _start(since, until)
+    until_ns = time.time_ns()
+    since_ns = _start_ns(since, until_ns)
     lake = Lake(at, os.environ)
     lake.make_views(read_once=True)
-    page = list(lake_page(at, lake.asked, start, until))
+    page = list(lake_page(at, lake.asked, since_ns, until_ns))
     if output is not None:
         write_lines(str(output), page)
     else:
@@ -131,25 +130,23 @@ def compact(
 
 def _date(word: str) -> str:
     try:
-        time.strptime(word, "%Y-%m-%d")
-    except ValueError as error:
-        raise UsageError(f"--date {word}: not a date", "such as 2026-11-29") from error
-    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", word):
-        raise UsageError(f"--date {word}: not YYYY-MM-DD", "such as 2026-11-29")
-    return word
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", word):
+            time.strptime(word, "%Y-%m-%d")
+            return word
+    except ValueError:
+        pass
+    raise UsageError(f"--date {word}: not a date", "such as 2026-11-29")
 
 
-def _start(words: str, now: datetime) -> datetime:
+def _start_ns(words: str, now_ns: int) -> int:
     from sigwrap.cli.report import moment_ns
 
-    now_ns = int(now.timestamp()) * 1_000_000_000
     try:
         found = moment_ns(words, started_ns=now_ns, ended_ns=now_ns, utc=True)
-        start = datetime.fromtimestamp(found / 1e9, UTC)
-    except (ValueError, OverflowError, OSError) as error:
+    except (ValueError, OverflowError) as error:
         raise UsageError(
             f"--since {shell_words([words])}: not a time", f"such as {_EXAMPLES}"
         ) from error
-    if start >= now:
+    if found >= now_ns:
         raise UsageError(f"--since {shell_words([words])}: not in the past")
-    return start
+    return max(found, 0)

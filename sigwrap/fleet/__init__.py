@@ -2,6 +2,7 @@
 
 rows         a session's log as flat rows, in segments
 objects      where segments go: a folder, or a bucket
+http         requests to one HTTP server, with retries and a deadline
 s3           a bucket of a store that speaks S3
 shipping     delivers each segment once, and remembers how far
 lake         the rows as tables and views of DuckDB, ClickHouse, Spark and Trino

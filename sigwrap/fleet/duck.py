@@ -102,8 +102,8 @@ class Lake:
             )
         said = [f"{name} {quoted(value)}" for name, value in fields.items() if value]
         if (endpoint := endpoint_at(environment)) is not None:
-            said += [f"ENDPOINT {quoted(endpoint[1])}", "URL_STYLE 'path'"]
-            said += [f"USE_SSL {str(endpoint[0]).lower()}"]
+            said += [f"ENDPOINT {quoted(endpoint.authority)}", "URL_STYLE 'path'"]
+            said += [f"USE_SSL {str(endpoint.is_secure).lower()}"]
         self.execute(f"CREATE SECRET (TYPE s3, SCOPE {quoted(self.place)}, {', '.join(said)})")
 
     def execute(self, sql: str) -> duckdb.DuckDBPyConnection:

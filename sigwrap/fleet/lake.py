@@ -81,7 +81,7 @@ def duckdb_landed(table: str, files: str) -> str:
     columns = ", ".join(f"'{each.name}': '{DUCKDB.types[each.type]}'" for each in LANDED)
     return (
         f"SELECT {DUCKDB.named(*TABLES[table])} FROM read_json({files}, columns = {{{columns}}}, "
-        f"format = 'newline_delimited', hive_partitioning = false, "
+        f"format = 'newline_delimited', compression = 'gzip', hive_partitioning = false, "
         f"maximum_object_size = {_LARGEST_ROW}) WHERE record = '{RECORDS[table]}'"
     )
 

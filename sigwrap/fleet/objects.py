@@ -18,7 +18,6 @@ from sigwrap.errors import ObjectsError, UsageError
 TIMEOUT_S = 30.0
 _KINDS = "s3://BUCKET/PREFIX or file:///DIR"
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_LARGEST_OBJECT = 1 << 30
 
 
 class Objects(Protocol):
@@ -26,11 +25,6 @@ class Objects(Protocol):
 
     def put_new(self, key: str, body: bytes) -> bool:
         """Store an object; return False if the key has one already."""
-
-    def get(self, key: str) -> bytes: ...
-
-    def keys(self, prefix: str) -> Iterator[str]:
-        """Yield the keys that begin with this, in order."""
 
     def close(self) -> None: ...
 
@@ -72,7 +66,7 @@ class Folder:
         self._path = path
 
     def put_new(self, key: str, body: bytes) -> bool:
-        with self._complaint(key), self._opened(os.path.dirname(key), make=True) as folder:
+        with self._complaint(key), self._opened(os.path.dirname(key)) as folder:
             name = os.path.basename(key)
             try:
                 found = os.lstat(name, dir_fd=folder)
@@ -85,35 +79,14 @@ class Folder:
     def close(self) -> None:
         pass
 
-    def get(self, key: str) -> bytes:
-        with self._complaint(key), self._opened(os.path.dirname(key), make=False) as folder:
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with open(os.open(os.path.basename(key), flags, dir_fd=folder), "rb") as file:
-                status = os.fstat(file.fileno())
-                if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_OBJECT:
-                    raise OSError(0, "not a plain file, or too large")
-                return file.read(_LARGEST_OBJECT)
-
-    def keys(self, prefix: str) -> Iterator[str]:
-        top = os.path.join(self._path, os.path.dirname(prefix))
-        for folder, folders, names in os.walk(top):
-            folders.sort()
-            for name in sorted(names):
-                path = os.path.join(folder, name)
-                key = os.path.relpath(path, self._path)
-                if key.startswith(prefix) and not name.startswith(".") and not os.path.islink(path):
-                    yield key
-
     @contextmanager
-    def _opened(self, below: str, *, make: bool) -> Iterator[int]:
-        """Hold a folder below ours; no link is followed on the way there."""
-        if make:
-            os.makedirs(self._path, 0o700, exist_ok=True)
+    def _opened(self, below: str) -> Iterator[int]:
+        """Make and hold a folder below ours; no link is followed on the way there."""
+        os.makedirs(self._path, 0o700, exist_ok=True)
         fd = os.open(self._path, _FOLDER_FLAGS)
         try:
             for name in filter(None, below.split("/")):
-                if make:
-                    _make_folder(name, fd)
+                _make_folder(name, fd)
                 above, fd = fd, os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=fd)
                 os.close(above)
             yield fd

@@ -19,7 +19,6 @@ from sigwrap.events import (
     EXEC_TYPES,
     REDIRECTED,
     REFUSED,
-    SIGNAL_TYPES,
     Event,
     Payload,
     outcome,
@@ -27,6 +26,7 @@ from sigwrap.events import (
     texts,
 )
 from sigwrap.log import trace_context
+from sigwrap.report.forms.detail import detail
 
 Json = dict[str, Any]
 
@@ -131,20 +131,15 @@ class _Trace:
 
     def span_of(self, event: Event) -> tuple[str, bool]:
         """Return the span of the event, and whether the event begins it."""
-        if event.type == "tool_call_judged":
-            return self._new(event), True
-        found = self._of_pid.get(event.pid)
-        if found is None:
-            if event.type not in EXEC_TYPES:
-                return self.root, False
-            found = self._of_pid[event.pid] = self._new(event)
-            return found, True
+        is_exec, found = event.type in EXEC_TYPES, self._of_pid.get(event.pid)
+        if event.type == "tool_call_judged" or (is_exec and not found):
+            made = trace_context.span_id(self._session_id, event.seq)
+            if is_exec:
+                self._of_pid[event.pid] = made
+            return made, True
         if event.type == "process_exited":
-            del self._of_pid[event.pid]
-        return found, False
-
-    def _new(self, event: Event) -> str:
-        return trace_context.span_id(self._session_id, event.seq)
+            self._of_pid.pop(event.pid, None)
+        return found or self.root, False
 
     def above(self, event: Event) -> str:
         """Return the span of the nearest ancestor that ran a program, or the root."""
@@ -235,16 +230,9 @@ def _program(event: Event) -> str:
 
 
 def _sentence(event: Event) -> str:
-    """Return what happened in a few words; the attributes have all of it."""
-    payload = event.payload
-    if event.type in EXEC_TYPES:
-        what = " ".join(texts(payload.get("argv")))
-    elif event.type in SIGNAL_TYPES:
-        what = f"{payload.get('signal_name')} to {payload.get('target_cmd')}"
-    else:
-        names = ("destination", "what", "path", "reason")
-        what = next(filter(None, (text(payload.get(name)) for name in names)), "")
-    return f"{event.type.replace('_', ' ')}: {what}"[:_BODY_CHARACTERS] if what else event.type
+    """Return what happened in a few words, without recorded bytes."""
+    said = "" if event.type == "io_recorded" else detail(event)
+    return f"{event.type.replace('_', ' ')}: {said}".removesuffix(": ")[:_BODY_CHARACTERS]
 
 
 def _time(event: Event) -> str:

@@ -8,21 +8,16 @@ $OTEL_EXPORTER_OTLP_HEADERS, and no error shows them.
 from __future__ import annotations
 
 import json
-import os
-import re
-import socket
 import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException, HTTPResponse
-from threading import Thread
-from urllib.parse import SplitResult, unquote, urlsplit
+from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import unquote
 
 import sigwrap
-from sigwrap.bare import TYPE_CHECKING, Any
 from sigwrap.errors import ObjectsError, UsageError
+from sigwrap.fleet import http
 from sigwrap.fleet.otlp import LOGS, TRACES, Request, requests
 from sigwrap.log.reader import Session
 from sigwrap.text import printable
@@ -33,24 +28,14 @@ if TYPE_CHECKING:
 _PREFIX = "OTEL_EXPORTER_OTLP_"
 _PORT = 4318
 _WITHIN_MS = 10_000  # for one request, as in OpenTelemetry's own SDKs
-_GZIP = 16 + zlib.MAX_WBITS  # the format; the one-file binary has no gzip module
-_LONGEST_ANSWER = 64 * 1024
+_GZIP = 31  # zlib's wbits; the one-file binary has no gzip module
 _SHOWN_CHARACTERS = 200
-_FIRST_PAUSE_S = 0.2
-_LONGEST_PAUSE_S = 5.0
-_TRY_AGAIN = frozenset({429, 502, 503, 504})  # as the protocol says; no other status
-_URL = re.compile("[!-~]+")
-_HOST = re.compile("[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f:.]+")
-_FORMS = "otlp+https://HOST[:PORT][/PATH], otlp+http://… or otlp: with $OTEL_EXPORTER_OTLP_ENDPOINT"
+_TRY_AGAIN = (429, 502, 503, 504)  # as the protocol says; no other status
 _HINTS = {
     401: f"set ${_PREFIX}HEADERS",
     403: f"check ${_PREFIX}HEADERS",
     404: "check the path; to send no traces: OTEL_TRACES_EXPORTER=none",
 }
-
-
-class NotDelivered(ObjectsError):
-    """A collector did not take the records."""
 
 
 def ship_otlp(
@@ -102,174 +87,62 @@ class Collector:
     ) -> None:
         """`until_s`: when to give up, in time.monotonic(). Raises UsageError."""
         variables = _Variables(signal, environment)
-        self._address = _address(url, signal, variables)
+        self._address = variables.address(url, signal)
         self._headers = variables.headers()
-        self._within_s = variables.within_s()
-        self._context = variables.context() if self._address.scheme == "https" else None
+        context = variables.context() if self._address.is_secure else None
+        self._server = http.Server(self._address, str(self._address), context)
+        self._server.within_s = variables.within_s()
         self._until_s = until_s
-        self._connection: HTTPConnection | None = None
         self._sent = self._rejected = 0
         self._why_rejected = ""
 
-    def send(self, request: Request) -> None:
-        """Raises NotDelivered."""
-        body = json.dumps(request.body, separators=(",", ":")).encode()
-        zipper = zlib.compressobj(wbits=_GZIP)
-        zipped = zipper.compress(body) + zipper.flush()
-        pause_s = _FIRST_PAUSE_S
-        while True:
-            wait_s = pause_s * (0.5 + os.urandom(1)[0] / 512)
-            try:
-                status, asked_s, answer = self._post(zipped)
-            except (OSError, HTTPException) as failure:
-                if why := getattr(failure, "verify_message", ""):
-                    raise self._failed(f"can't verify its certificate: {why}") from failure
-                why = _reason(failure)
-            else:
-                if 200 <= status < 300:
-                    self._take(request, answer)
-                    return
-                why = f"status {status}{_said(answer)}"
-                if status not in _TRY_AGAIN:
-                    raise self._failed(why, _HINTS.get(status, ""))
-                wait_s = max(wait_s, asked_s)
-            if time.monotonic() + wait_s >= self._until_s:
-                raise self._failed(f"{why}; gave up", "try again later")
-            time.sleep(wait_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-
-    def complain_of_rejected(self) -> None:
-        """Raise NotDelivered if the collector dropped records; it does not want them again."""
-        if self._rejected:
-            why = self._why_rejected and f": {self._why_rejected}"
-            raise self._failed(f"it rejected {self._rejected} of {self._sent} records{why}")
-
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        self._server.close()
 
-    def _post(self, body: bytes) -> tuple[int, float, bytes]:
-        """Return the status, the pause that the collector asks for, and the answer.
-
-        A thread does it, because nothing else limits a name server and an answer that trickles.
-        """
-        found: list[tuple[int, float, bytes] | Exception] = []
-        connection = self._connection or HTTPConnection(self._address.netloc)
-        self._connection = None
-
-        def exchange() -> None:
-            try:
-                if connection.sock is None:
-                    connection.sock = self._connected()
-                found.append(_exchange(connection, self._address.path, body, self._headers))
-            except Exception as failure:
-                connection.close()
-                found.append(failure)
-
-        thread = Thread(target=exchange, daemon=True)
-        thread.start()
-        thread.join(max(min(self._within_s, self._until_s - time.monotonic()), 0))
-        if not found:
-            with suppress(OSError, AttributeError):  # it has no socket yet, or no longer
-                connection.sock.shutdown(socket.SHUT_RDWR)  # ends the thread
-            raise TimeoutError
-        if isinstance(result := found[0], Exception):
-            raise result
-        self._connection = connection
-        return result
-
-    def _connected(self) -> socket.socket:
-        # As bytes: for a str, Python would import the codec for international names.
-        host = (self._address.hostname or "").encode()
-        place: Any = (host, self._address.port)
-        connection = socket.create_connection(place, self._within_s)
-        # http.client sends the head and the body apart, and the second would wait for 40 ms.
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._context is None:
-            return connection
-        return self._context.wrap_socket(connection, server_hostname=host)
-
-    def _take(self, request: Request, answer: bytes) -> None:
-        """Raise NotDelivered for a page of another server: only JSON, or nothing, is an answer."""
+    def send(self, request: Request) -> None:
+        """Raises ObjectsError."""
+        body = json.dumps(request.body, separators=(",", ":")).encode()
+        zipped = zlib.compress(body, wbits=_GZIP)
+        sent = http.Request("POST", self._address.path, zipped, self._headers)
+        answer = self._server.ask(lambda: sent, self._why_again, self._until_s)
         try:
-            found = json.loads(answer or b"{}")
+            found = json.loads(answer.body or b"{}")
             partial = found.get("partialSuccess") or {}
-            rejected = partial.get("rejectedLogRecords") or partial.get("rejectedSpans") or 0
-            rejected, why = int(rejected), partial.get("errorMessage")
-        except (ValueError, AttributeError, TypeError, RecursionError):
-            raise self._failed("its answer is not that of an OTLP collector") from None
+            rejected = int(partial.get("rejectedLogRecords") or partial.get("rejectedSpans") or 0)
+            why = str(partial.get("errorMessage") or "")
+        except (ValueError, AttributeError, TypeError, RecursionError):  # a page of another server
+            self._fail("its answer is not that of an OTLP collector")
         self._sent += request.records
         if rejected:
             self._rejected += rejected
-            self._why_rejected = _cut(str(why or ""))
+            self._why_rejected = f": {_line(why)}" if why else ""
 
-    def _failed(self, why: str, hint: str = "") -> NotDelivered:
-        return NotDelivered(f"can't send to {self._address.geturl()}: {why}", hint)
+    def complain_of_rejected(self) -> None:
+        """Raise ObjectsError if the collector dropped records; it does not want them again."""
+        if self._rejected:
+            self._fail(f"it rejected {self._rejected} of {self._sent} records{self._why_rejected}")
 
+    def _why_again(self, answer: http.Answer) -> str:
+        if 200 <= answer.status < 300:
+            return ""
+        said = answer.body.decode("utf-8", "replace")
+        with suppress(ValueError, RecursionError):
+            found = json.loads(said)
+            said = str(found.get("message", "")) if isinstance(found, dict) else ""
+        is_page = said.lstrip().startswith("<")
+        why = f"status {answer.status}" + (
+            f": {_line(said)}" if said.strip() and not is_page else ""
+        )
+        if answer.status not in _TRY_AGAIN:
+            self._fail(why, _HINTS.get(answer.status, ""))
+        return why
 
-def _exchange(
-    connection: HTTPConnection, path: str, body: bytes, headers: dict[str, str]
-) -> tuple[int, float, bytes]:
-    with suppress(BrokenPipeError, ConnectionResetError):  # it may answer before it read all
-        connection.request("POST", path, body, headers)
-    response = connection.getresponse()
-    answer = response.read(_LONGEST_ANSWER)
-    if not response.isclosed():  # a longer answer, or an incomplete one
-        connection.close()
-    return response.status, _asked_pause_s(response), answer
-
-
-def _asked_pause_s(response: HTTPResponse) -> float:
-    asked = response.headers.get("Retry-After", "")
-    with suppress(ValueError, TypeError, OverflowError):
-        if asked.isdecimal():
-            return float(asked)
-        return parsedate_to_datetime(asked).timestamp() - time.time()
-    return 0
-
-
-def _reason(failure: OSError | HTTPException) -> str:
-    if isinstance(failure, TimeoutError):
-        return "no answer in time"
-    if isinstance(failure, HTTPException):
-        return f"not a complete HTTP answer ({type(failure).__name__})"
-    return failure.strerror or type(failure).__name__
+    def _fail(self, why: str, hint: str = "") -> NoReturn:
+        raise ObjectsError(f"can't send to {self._address}: {why}", hint) from None
 
 
-def _said(answer: bytes) -> str:
-    """Return the message of an error's body, which is JSON or text."""
-    said = answer.decode("utf-8", "replace")
-    with suppress(ValueError, RecursionError):
-        found = json.loads(said)
-        said = str(found.get("message", "")) if isinstance(found, dict) else ""
-    return f": {_cut(said)}" if said.strip() and not said.lstrip().startswith("<") else ""
-
-
-def _cut(line: str) -> str:
-    return printable(" ".join(line[:_SHOWN_CHARACTERS].split()))
-
-
-def _address(url: str, signal: str, variables: _Variables) -> SplitResult:
-    """Return the whole URL. No error shows what is given, because it may have a password."""
-    where, given, port, path = "--to", url.removeprefix("otlp+"), _PORT, f"/v1/{signal}"
-    if url == "otlp:":
-        where, given = variables.named("ENDPOINT")
-        port = 443 if given.startswith("https:") else 80
-        if where == f"${_PREFIX}{signal.upper()}_ENDPOINT":
-            path = ""
-    try:
-        parts = urlsplit(given if _URL.fullmatch(given) else "")
-        host, port = parts.hostname or "", parts.port or port
-    except ValueError:
-        host = ""
-    if not _HOST.fullmatch(host) or parts.scheme not in ("http", "https"):
-        raise UsageError(f"{where}: not the address of a collector", _FORMS)
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        hint = f"credentials go into ${_PREFIX}HEADERS"
-        raise UsageError(f"{where}: it has more than a host, a port and a path", hint)
-    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    path = parts.path.rstrip("/") + path if path else parts.path or "/"
-    return parts._replace(netloc=place, path=path)
+def _line(said: str) -> str:
+    return printable(" ".join(said[:_SHOWN_CHARACTERS].split()))
 
 
 class _Variables:
@@ -285,6 +158,23 @@ class _Variables:
             if value := self._environment.get(variable, "").strip():
                 return f"${variable}", value
         return f"${_PREFIX}{name}", ""
+
+    def address(self, url: str, signal: str) -> http.Address:
+        """Return the whole address. No error shows what is given: it may have a password."""
+        where, given, path = "--to", url.removeprefix("otlp+"), f"/v1/{signal}"
+        port: int | None = _PORT
+        if url == "otlp:":
+            (where, given), port = self.named("ENDPOINT"), None
+        found = http.parsed(given, port)
+        if found is None:
+            raise UsageError(
+                f"{where}: not the address of a collector",
+                "give otlp+https://HOST[:PORT][/PATH], otlp+http://… or otlp: with "
+                f"${_PREFIX}ENDPOINT, and credentials in ${_PREFIX}HEADERS",
+            )
+        if where == f"${self._of_signal}ENDPOINT":
+            return found._replace(path=found.path or "/")
+        return found._replace(path=found.path.rstrip("/") + path)
 
     def headers(self) -> dict[str, str]:
         """Return all headers of a request. Values are encoded as %XX."""
@@ -312,15 +202,10 @@ class _Variables:
 
     def context(self) -> ssl.SSLContext:
         """Return a context that verifies the collector."""
-        try:
-            import ssl
-        except ImportError as missing:
-            needs = f"https needs OpenSSL, which cannot be loaded: {missing}"
-            raise NotDelivered(needs, "install libssl3") from missing
         names = ("CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY")
         authorities, client, key = (self.named(name)[1] for name in names)
         try:
-            context = ssl.create_default_context(cafile=authorities or None)
+            context = http.verifying_context(authorities)
             if client:
                 context.load_cert_chain(client, key or None, password="")  # else OpenSSL asks
         except (OSError, ValueError) as failure:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sigwrap.report.forms.times import iso_time
 
-_DAY_NS = 86_400_000_000_000
+DAY_NS = 86_400_000_000_000
 _DENIED = """\
 from denials d left join sessions s on s.session = d.session
 where d.time >= '{since}' and d.time < '{until}'"""
@@ -71,17 +71,14 @@ group by substr(started, 1, {width})""",
 select coalesce(sum(d.count), 0) as denials, count(distinct d.session) as sessions
 {denied}""",
     ),
-    "denials-by-rule": Question(
-        "Which rules denied how often on each day", _BY.replace("%s", "d.rule"), "day, name"
-    ),
-    "denials-by-repository": Question(
-        "In which repositories actions were denied on each day",
-        _BY.replace("%s", "s.repo"),
-        "day, name",
-    ),
-    "denials-by-host": Question(
-        "On which hosts actions were denied on each day", _BY.replace("%s", "s.host"), "day, name"
-    ),
+    **{
+        f"denials-by-{name}": Question(
+            f"How many actions were denied on each day, by {name}",
+            _BY.replace("%s", column),
+            "day, name",
+        )
+        for name, column in (("rule", "d.rule"), ("repository", "s.repo"), ("host", "s.host"))
+    },
     "denied-most": Question(
         "What was denied most often",
         """\
@@ -154,7 +151,7 @@ from sessions s where {seen} group by coalesce(s.host, '')""",
 
 def script(now_ns: int) -> Iterator[str]:
     """Yield the questions over the last 30 days."""
-    since, fresh, until = (iso_time(now_ns - days * _DAY_NS) for days in (30, 1, 0))
+    since, fresh, until = (iso_time(now_ns - days * DAY_NS) for days in (30, 1, 0))
     yield "-- Over the tables and views that sigwrap lake sql makes for each engine."
     yield "-- In a dashboard, replace the times by its own: '${__from:date:iso}' in Grafana."
     for name, question in QUESTIONS.items():

@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from sigwrap.errors import ObjectsError
-from sigwrap.fleet.objects import Objects, objects_at
+from sigwrap.fleet.objects import objects_at
 from tests.report.conftest import made, scenario
+from tests.support.fleet import Landed
 from tests.support.waiting import await_that
 
 __all__ = ["made", "scenario"]
@@ -40,8 +41,8 @@ class Store:
     def env(self, who: dict[str, str] = WRITER, port: int = 0) -> dict[str, str]:
         return {**who, "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{port or self.port}"}
 
-    def objects(self, prefix: str) -> Objects:
-        return objects_at(f"s3://fleet/{prefix}", self.env(OWNER))
+    def objects(self, prefix: str) -> Landed:
+        return Landed(f"s3://fleet/{prefix}", self.env(OWNER))
 
 
 @pytest.fixture(scope="session")

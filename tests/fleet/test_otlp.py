@@ -74,7 +74,7 @@ TO_HOST = {"direction": "connect", "protocol": "tcp", "port": 443, "address": "1
             "exec_denied",
             {**DENIED, "decision": "deny", "message": "", "programs": [{"path": "x"}]},
             "WARN",
-            "exec denied: git push",
+            "exec denied: git push  (rule no)",
             {
                 "process.executable.path": "/bin/git",
                 "process.command_args": ["git", "push"],
@@ -90,7 +90,7 @@ TO_HOST = {"direction": "connect", "protocol": "tcp", "port": 443, "address": "1
             "signal_sent",
             {"signal": 15, "signal_name": "SIGTERM", "target_pid": 9, "target_cmd": "sshd"},
             "INFO",
-            "signal sent: SIGTERM to sshd",
+            "signal sent: SIGTERM to sshd (9)  from ?",
             {
                 "sigwrap.signal.number": 15,
                 "sigwrap.signal.name": "SIGTERM",
@@ -103,7 +103,7 @@ TO_HOST = {"direction": "connect", "protocol": "tcp", "port": 443, "address": "1
             "connection_allowed",
             {**TO_HOST, "destination": "example.org:443"},
             "INFO",
-            "connection allowed: example.org:443",
+            "connection allowed: connection to example.org:443  by ?",
             {
                 "server.address": "example.org",
                 "server.port": 443,
@@ -119,14 +119,15 @@ TO_HOST = {"direction": "connect", "protocol": "tcp", "port": 443, "address": "1
             "file_audited",
             {"path": "/p/a\udcff", "operation": "write", "count": 1 << 80},
             "INFO",
-            "file audited: /p/a\\udcff",
+            "file audited: write /p/a\\xff  by ?",
             {
                 "file.path": "/p/a\\udcff",
                 "sigwrap.operation": "write",
                 "sigwrap.count": str(1 << 80),
             },
         ),
-        ("store_tampered", {"seq": 99, "hash": "no", "process.pid": 3}, "ERROR", "store_tampered",
+        ("store_tampered", {"seq": 99, "hash": "no", "process.pid": 3}, "ERROR",
+         "store tampered: the files of the log were tampered with (?): ?",
          {"sigwrap.checkpoint.seq": 99, "sigwrap.payload.hash": "no", "sigwrap.process.pid": 3}),
     ],
 )  # fmt: skip
@@ -149,6 +150,11 @@ def test_an_event_is_a_record_with_the_names_of_the_conventions(
         "vcs.repository.name": "shop",
         "sigwrap.label.team": "a",
     }
+
+
+def test_recorded_bytes_are_left_out() -> None:
+    _, record = items(LOGS, log(("io_recorded", 7, {"stream": "stdout", "text": "hidden"})))
+    assert "hidden" not in str(record) and record["body"] == {"stringValue": "io recorded"}
 
 
 def test_requests_are_small_and_go_on_after_a_seq() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
-from sigwrap.fleet.objects import Objects, objects_at
+from sigwrap.fleet.duck import Lake
 from sigwrap.log.catalog import session_ids
 from sigwrap.log.folder import database_path
 from sigwrap.log.reader import Session
@@ -32,12 +31,27 @@ def recorded(store: Path) -> list[Identity]:
     return sorted((each.id, row.seq, row.hash) for each in sessions for row in each.rows())
 
 
-def arrived(objects: Objects | Path) -> list[Identity]:
+class Landed:
+    """A bucket as DuckDB reads it."""
+
+    def __init__(self, url: str, environment: Mapping[str, str]) -> None:
+        self._lake, self._url = Lake(url, environment), url
+
+    def keys(self, prefix: str) -> list[str]:
+        found = self._lake.rows(f"SELECT file FROM glob('{self._url}/{prefix}**') ORDER BY file")
+        return [file.removeprefix(f"{self._url}/") for (file,) in found]
+
+    def get(self, key: str) -> bytes:
+        ((content,),) = self._lake.rows(f"SELECT content FROM read_blob('{self._url}/{key}')")
+        assert isinstance(content, bytes)
+        return content
+
+
+def arrived(objects: Landed | Path) -> list[Identity]:
     """Return the events that are there, as often as they are."""
     if isinstance(objects, Path):
-        objects = objects_at(f"file://{objects}", {})
-    with closing(objects):
-        return _identities(objects.get(key) for key in objects.keys("rows/v1/"))
+        return _identities(each.read_bytes() for each in objects.glob("rows/v1/**/*.gz"))
+    return _identities(objects.get(key) for key in objects.keys("rows/v1/"))
 
 
 def _identities(bodies: Iterable[bytes]) -> list[Identity]:
