@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _LONGEST_MESSAGE = 300
 _DATE = r"/v1/(?:files/)?date=(\d{4}-\d{2}-\d{2})/[^/]*(?:/[^/]*)?$"
+_FILES = (".ndjson.gz", ".parquet")
 _INSTALL = "pip install 'sigwrap[fleet]'"
 
 
@@ -111,7 +112,11 @@ class Lake:
         try:
             return self.connection.execute(sql)
         except self._error as error:
-            raise StoreError(f"can't read {self.place}: {_said(error)}") from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> StoreError:
+        hint = "remove that file from the lake" if _names_a_file(error) else ""
+        return StoreError(f"can't read {self.place}: {_said(error)}", hint)
 
     def _dates(self, files: str) -> set[str]:
         """Return the dates that have such files, a glob below the lake."""
@@ -243,6 +248,8 @@ class Lake:
                 raise UsageError("the SQL is not a SELECT", "only reading is allowed")
             cursor = self.connection.execute(statements[0])
         except self._error as error:
+            if _names_a_file(error):
+                raise self._unreadable(error) from error
             raise UsageError(f"SQL error: {_said(error)}") from error
         names = tuple(str(each[0]) for each in cursor.description or ())
         return names, self._fetched(cursor)
@@ -252,7 +259,7 @@ class Lake:
         try:
             cursor = self.connection.cursor().execute(sql)
         except self._error as error:
-            raise StoreError(f"can't read {self.place}: {_said(error)}") from error
+            raise self._unreadable(error) from error
         return self._fetched(cursor)
 
     def _fetched(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
@@ -260,7 +267,11 @@ class Lake:
             while rows := cursor.fetchmany(1_000):
                 yield from rows
         except self._error as error:
-            raise StoreError(f"can't read {self.place}: {_said(error)}") from error
+            raise self._unreadable(error) from error
+
+
+def _names_a_file(error: Exception) -> bool:
+    return any(each in str(error) for each in _FILES)
 
 
 def _slim(table: str, select: str) -> str:

@@ -20,7 +20,7 @@ from sigwrap.errors import ObjectsError, UsageError
 from sigwrap.fleet import http
 from sigwrap.fleet.otlp import LOGS, TRACES, Request, requests
 from sigwrap.log.reader import Session
-from sigwrap.text import printable
+from sigwrap.text import MASK, printable
 
 if TYPE_CHECKING:
     import ssl
@@ -54,9 +54,7 @@ def ship_otlp(
     """
     until_s = time.monotonic() + deadline_s
     collectors = {
-        signal: Collector(url, signal, environment, until_s)
-        for signal in (LOGS, TRACES)
-        if environment.get(f"OTEL_{signal.upper()}_EXPORTER", "").strip() != "none"
+        signal: Collector(url, signal, environment, until_s) for signal in _signals(environment)
     }
     is_over, seq = not session.running, after_seq
     try:
@@ -79,6 +77,25 @@ def ship_otlp(
         collector.complain_of_rejected()
 
 
+def _signals(environment: Mapping[str, str]) -> list[str]:
+    found = [
+        signal
+        for signal in (LOGS, TRACES)
+        if environment.get(f"OTEL_{signal.upper()}_EXPORTER", "").strip() != "none"
+    ]
+    if not found:
+        raise UsageError(
+            "OTEL_LOGS_EXPORTER and OTEL_TRACES_EXPORTER are both none", "unset one of them"
+        )
+    return found
+
+
+def destination(url: str, environment: Mapping[str, str]) -> str:
+    """Return where each signal goes, without credentials. Raises UsageError."""
+    signals = _signals(environment)
+    return " ".join(str(_Variables(each, environment).address(url, each)) for each in signals)
+
+
 class Collector:
     """Where requests of one signal go. Each is sent until the collector takes or refuses it."""
 
@@ -88,7 +105,13 @@ class Collector:
         """`until_s`: when to give up, in time.monotonic(). Raises UsageError."""
         variables = _Variables(signal, environment)
         self._address = variables.address(url, signal)
-        self._headers = variables.headers()
+        given = variables.headers()
+        self._secrets = [part for value in given.values() for part in value.split()]
+        self._headers = given | {
+            "Content-Type": "application/json",
+            "Content-Encoding": "gzip",
+            "User-Agent": f"sigwrap/{sigwrap.__version__}",
+        }
         context = variables.context() if self._address.is_secure else None
         self._server = http.Server(self._address, str(self._address), context)
         self._server.within_s = variables.within_s()
@@ -110,7 +133,13 @@ class Collector:
             partial = found.get("partialSuccess") or {}
             rejected = int(partial.get("rejectedLogRecords") or partial.get("rejectedSpans") or 0)
             why = str(partial.get("errorMessage") or "")
-        except (ValueError, AttributeError, TypeError, RecursionError):  # a page of another server
+        except (
+            ValueError,
+            AttributeError,
+            TypeError,
+            OverflowError,
+            RecursionError,
+        ):  # a page of another server
             self._fail("its answer is not that of an OTLP collector")
         self._sent += request.records
         if rejected:
@@ -126,6 +155,8 @@ class Collector:
         if 200 <= answer.status < 300:
             return ""
         said = answer.body.decode("utf-8", "replace")
+        for value in self._secrets:  # a server may repeat the headers
+            said = said.replace(value, MASK)
         with suppress(ValueError, RecursionError):
             found = json.loads(said)
             said = str(found.get("message", "")) if isinstance(found, dict) else ""
@@ -177,7 +208,7 @@ class _Variables:
         return found._replace(path=found.path.rstrip("/") + path)
 
     def headers(self) -> dict[str, str]:
-        """Return all headers of a request. Values are encoded as %XX."""
+        """Return the headers that the user gives. Values are encoded as %XX."""
         where, given = self.named("HEADERS")
         found = {}
         for each in filter(None, map(str.strip, given.split(","))):
@@ -187,12 +218,7 @@ class _Variables:
             if not (equals and is_name and value.isascii() and value.isprintable()):
                 raise UsageError(f"{where}: not NAME=VALUE,NAME=VALUE", "encode others as %XX")
             found[name] = value
-        return {
-            **found,
-            "Content-Type": "application/json",
-            "Content-Encoding": "gzip",
-            "User-Agent": f"sigwrap/{sigwrap.__version__}",
-        }
+        return found
 
     def within_s(self) -> float:
         where, given = self.named("TIMEOUT")

@@ -5,8 +5,8 @@ delivered. It says where a segment ends before the segment is sent. So after a k
 segment is sent again under the same key, and the store has it once.
 
 Any process of the user can write a cursor. So it counts only if the log has its event with its
-hash, and if it is younger than the log's end: a session can't say that its own events were
-delivered. Otherwise everything is sent again, to the same keys.
+hash, and if no session of the store was running when it changed: a session can't say that events
+were delivered. Otherwise everything is sent again, to the same keys.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ import stat
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import sha256
+from math import inf
 from typing import NamedTuple
 
 from sigwrap.errors import StoreError
+from sigwrap.events import HOOK_LOG
 from sigwrap.fleet.objects import Objects
 from sigwrap.fleet.rows import Segment, segments
-from sigwrap.log.folder import CURSOR_SUFFIX, SHIPPED_MARK, HeldFolder
+from sigwrap.log.folder import CURSOR_SUFFIX, DATABASE_SUFFIX, SHIPPED_MARK, HeldFolder
 from sigwrap.log.reader import Session
 
 _GZIP = 31  # zlib's wbits; its header has no time
@@ -102,10 +105,11 @@ def send(
     timeout_s: float,
 ) -> Shipped:
     """Send what a collector has not got yet: each event at least once."""
-    from sigwrap.fleet.otlp_sender import ship_otlp
+    from sigwrap.fleet.otlp_sender import destination, ship_otlp
 
+    name = destination(url, environment)
     cursors, problem = _cursors(session, folder)
-    cursor = cursors.pop(url, Cursor())
+    cursor = cursors.pop(name, Cursor())
     notes = [f"{problem}: the log is sent again from its start"] if problem else []
     if cursor.complete and _is_whole(session, cursor):
         return Shipped(0, [], True)
@@ -115,12 +119,12 @@ def send(
         nonlocal cursor
         head = next(row.hash for row in session.rows(seq - 1))
         cursor = Cursor(seq, seq, head)
-        _save(session.id, folder, {**cursors, url: cursor})
+        _save(session.id, folder, {**cursors, name: cursor})
 
     ship_otlp(session, url, environment, timeout_s, after_seq=cursor.seq, delivered=delivered)
     if not cursor.seq:
         return Shipped(0, [*notes, f"{session.id}: nothing was recorded"], False)
-    _save(session.id, folder, {**cursors, url: cursor._replace(complete=True)})
+    _save(session.id, folder, {**cursors, name: cursor._replace(complete=True)})
     return Shipped(cursor.seq - sent_before, notes, True)
 
 
@@ -169,7 +173,9 @@ def _cursors(session: Session, folder: HeldFolder) -> tuple[dict[str, Cursor], s
     except (OSError, *_UNREADABLE) as error:
         what = error.strerror if isinstance(error, OSError) else "not a cursor"
         return {}, f"{folder.path_of(name)} can't be read ({what})"
-    if _is_older(session, changed_ns) or not all(_fits(session, each) for each in found.values()):
+    if _runs(folder.path).cover(changed_ns):
+        return {}, f"{folder.path_of(name)} changed while a session ran"
+    if not all(_fits(session, each) for each in found.values()):
         return {}, f"{folder.path_of(name)} does not fit the log"
     return found, ""
 
@@ -199,12 +205,37 @@ def _fits(session: Session, cursor: Cursor) -> bool:
     return False
 
 
-def _is_older(session: Session, changed_ns: int) -> bool:
-    """Return whether a process of the session may have written it: none outlives the end."""
-    with suppress(StoreError):
-        last = session.last()
-        return last is not None and last.type == "session_ended" and changed_ns < last.time_ns
-    return False
+class _Runs:
+    """When the sessions of a store ran: their processes may have changed files then."""
+
+    def __init__(self, folder: str) -> None:
+        self._started_ns: dict[str, int] = {}
+        self._until_ns: dict[str, float] = {}
+        for name in os.listdir(folder):
+            session_id = name.removesuffix(DATABASE_SUFFIX)
+            if name == session_id or session_id.startswith(HOOK_LOG):
+                continue
+            path = os.path.join(folder, name)
+            with suppress(OSError):  # it was removed meanwhile; no process can set this time
+                is_running = Session(session_id, path).running
+                self._until_ns[path] = inf if is_running else os.lstat(path).st_ctime_ns
+
+    def cover(self, time_ns: int) -> bool:
+        later = (path for path, until_ns in self._until_ns.items() if until_ns >= time_ns)
+        return any(self._start(path) <= time_ns for path in later)
+
+    def _start(self, path: str) -> int:
+        if path not in self._started_ns:
+            first = None
+            with suppress(StoreError):
+                first = Session(os.path.basename(path), path).first()
+            self._started_ns[path] = 0 if first is None else first.time_ns
+        return self._started_ns[path]
+
+
+@lru_cache(maxsize=1)
+def _runs(folder: str) -> _Runs:
+    return _Runs(folder)
 
 
 def _save(session_id: str, folder: HeldFolder, cursors: dict[str, Cursor]) -> None:

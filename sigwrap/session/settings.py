@@ -64,8 +64,15 @@ def ci_labels(environment: Mapping[bytes, bytes]) -> dict[str, str]:
     for label, names in _CI_LABELS.items():
         values = (environment.get(name.encode(), b"") for name in names.split())
         if value := next(filter(None, values), b""):
-            found[label] = value.decode("utf-8", "replace")[:LONGEST_LABEL]
+            found[label] = _without_user(value.decode("utf-8", "replace"))[:LONGEST_LABEL]
     return found
+
+
+def _without_user(value: str) -> str:
+    """Return a URL without its user, which may be a token."""
+    scheme, colon, rest = value.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{colon}{host.rpartition('@')[2]}{slash}{path}" if colon else value
 
 
 class RunSettings(NamedTuple):

@@ -70,7 +70,6 @@ WHOLE = {
     "sigwrap lake sql --engine clickhouse --at s3://logs/ci | clickhouse-client --multiquery": (
         "sigwrap lake sql --engine clickhouse --at s3://logs/ci"
     ),
-    "sigwrap policy check --ceiling fleet.yaml project.yaml": "sigwrap policy check --help",
     "sigwrap -p https://example.com/policy.yaml --policy-key /etc/sigwrap/fleet.pub -- npm test": (
         "sigwrap -p ci -- npm test"
     ),

@@ -54,7 +54,7 @@ def test_the_log_has_the_labels_and_the_users_own_win(as_user: Sigwrap) -> None:
     assert as_user.run(*mine, "--", "true", env=job).returncode == 0
     found = labels_of(as_user)
     assert found == {
-        "repo": "https://ann:***@example.com/a.git",
+        "repo": "https://example.com/a.git",
         "team": "pay=1",
         "job": "é",
     }

@@ -291,5 +291,11 @@ def test_the_command_sends_each_session_once_and_goes_on_after_a_failure(
     done = as_user.run(*words)
     assert (done.returncode, done.stdout.startswith(b"shipped 2 sessions, 0 events")) == (0, True)
     assert len(server.asked) == before
+    none = {"OTEL_LOGS_EXPORTER": "none", "OTEL_TRACES_EXPORTER": "none"}
+    assert as_user.run(*words, env=none).returncode == 125
+    other = collector(says(200))
+    elsewhere = {"OTEL_EXPORTER_OTLP_ENDPOINT": other.url.replace("localhost", "127.0.0.1")}
+    assert as_user.run("ship", "--all", "--to", "otlp:", env=elsewhere).returncode == 0
+    assert len(seqs(other)) == logged
     wrong = as_user.run(*words, "--credential-fd", "3")
     assert wrong.returncode == 125 and wrong.stderr.count(b"\n") == 1

@@ -193,8 +193,22 @@ def test_a_session_cannot_say_that_its_events_were_delivered(as_user: Sigwrap, l
         json.loads(_cursor(as_user).read_text())[f"file://{lake}"]["head"]
         == (recorded(as_user.store)[0][2])
     )
-    assert b"does not fit the log" in _ship(as_user, lake).stderr
+    assert b"changed while a session ran" in _ship(as_user, lake).stderr
     assert arrived(lake) == recorded(as_user.store)
+
+
+def test_a_session_cannot_say_that_another_one_was_delivered(as_user: Sigwrap, lake: Path) -> None:
+    make_sessions(as_user)
+    first, (*_, (_, seq, head)) = _cursor(as_user), recorded(as_user.store)
+    said = {"seq": seq, "next": seq, "head": head, "complete": True}
+    cursor = json.dumps({f"file://{lake}": said})
+    forge = ("sh", "-c", 'printf %s "$1" >"$2"', "sh", cursor, str(first))
+    assert as_user.run("--", *forge).returncode == 0
+    assert first.read_text() == cursor
+    assert b"changed while a session ran" in _ship(as_user, lake, "--all").stderr
+    assert arrived(lake) == recorded(as_user.store)
+    done = _ship(as_user, lake, "--all")
+    assert b"0 events" in done.stdout and done.stderr == b""
 
 
 def test_another_destination_has_a_cursor_of_its_own(as_user: Sigwrap, lake: Path) -> None:

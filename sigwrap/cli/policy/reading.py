@@ -44,7 +44,6 @@ from sigwrap.policy.language.lint import lint
 from sigwrap.policy.language.schema import RULES
 from sigwrap.policy.problems import InvalidPolicy, Problem
 from sigwrap.policy.tools.cases import run_cases, weakenings
-from sigwrap.policy.tools.ceiling import widenings
 from sigwrap.policy.tools.renamed import with_new_keys
 from sigwrap.policy.tools.show import policy_text
 from sigwrap.report.check.decisions import recorded_variables
@@ -212,12 +211,6 @@ def check(
         bool,
         typer.Option("--write", help="Replace old keys in these files, not in their bases"),
     ] = False,
-    ceiling: Annotated[
-        str,
-        typer.Option(
-            "--ceiling", metavar="NAME|FILE", help="Policy that these extend and may only narrow"
-        ),
-    ] = "",
 ) -> None:
     """Check policies for mistakes, and run their tests.
 
@@ -226,11 +219,10 @@ def check(
     125 after an error, and 1 if only tests fail.
     """
     checked = []
-    most = load(ceiling, root) if ceiling else None
     for file in files:
         if write and file not in SHIPPED:
             _write_new_keys(file, root, print_line=note if form is Format.JSON else out)
-        checked.append(_checked(file, root, most, prints=form is Format.TEXT))
+        checked.append(_checked(file, root, prints=form is Format.TEXT))
     if form is Format.JSON:
         problems = [plain(problem) for _, found in checked for problem in found]
         out(json.dumps(problems, indent=2))
@@ -262,9 +254,7 @@ def _write_new_keys(file: str, root: Path | None, *, print_line: Callable[[str],
         print_line(printable(line))
 
 
-def _checked(
-    file: str, root: Path | None, ceiling: Policy | None, *, prints: bool
-) -> tuple[int, list[Problem]]:
+def _checked(file: str, root: Path | None, *, prints: bool) -> tuple[int, list[Problem]]:
     """Return the exit status for one policy and its problems."""
     try:
         policy = load(file, root)
@@ -282,8 +272,7 @@ def _checked(
     results = list(run_cases(Engine(tested)))
     failed = [each for each in results if not each.passed]
     weakened = weakenings(policy)
-    wider = list(widenings(policy, ceiling)) if ceiling is not None else []
-    found = [*wider, *weakened, *policy.warnings, *lint(policy)]
+    found = [*weakened, *policy.warnings, *lint(policy)]
     verdict = "ok, with warnings" if found else "ok"
     if failed:
         verdict = f"{len(failed)} of {len(results)} tests failed"
@@ -294,9 +283,9 @@ def _checked(
         _print_problems(found)
         if weakened:
             note(_HOW_TO_WEAKEN)
-        elif not wider:
+        else:
             out(printable(f"{file}: {verdict}"))
-    return REFUSED if weakened or wider else _TESTS_FAIL if failed else 0, found
+    return REFUSED if weakened else _TESTS_FAIL if failed else 0, found
 
 
 def _print_problems(problems: Iterable[Problem]) -> None:

@@ -4,7 +4,6 @@ show          a policy as it takes effect, as text that loads again
 renamed       old keys, written in the new way
 explain       the rule that decides a request, and why
 cases         the `tests:` of a policy, and rules that would make a base laxer
-ceiling       whether a policy allows nothing that another one denies
 starter       a first policy for a project
 literal       words of a process as YAML and as globs
 draft         proposed rules before they have names
