@@ -18,26 +18,17 @@ from sigwrap.fleet.duck import Lake
 from sigwrap.fleet.lake import SCRIPTS
 from sigwrap.fleet.page import lake_page
 from sigwrap.fleet.questions import DAY_NS, QUESTIONS, Period
-from sigwrap.fleet.rows import segments
-from sigwrap.log.reader import Session
 from sigwrap.log.schema import VIEWS
 from sigwrap.report.query import QueryDatabase
 from tests.report.conftest import STARTED_NS, Scenario
 from tests.support.browser import CHROMIUM, Browser
+from tests.support.lakes import land
 
 pytestmark = pytest.mark.fleet
 
 DATE = "2025-11-21"
 PERIOD = Period("2025-11-20", "2025-11-22", f"{DATE}T06:03:22", 13)
 EVIL = "<script>alert(1)</script>'\"&\u202e\u05d2\u05d9\x1b[31m\n" + "x" * 10_000
-
-
-def land(session: Session, lake: Path) -> None:
-    for each in segments(session):
-        folder = lake / "rows" / "v1" / f"date={each.date}" / each.session
-        folder.mkdir(parents=True, exist_ok=True)
-        lines = "".join(f"{line}\n" for line in each.lines).encode()
-        (folder / f"{each.name}.ndjson.gz").write_bytes(gzip.compress(lines))
 
 
 def connect(log: Scenario, outcome: str, destination: str) -> None:
