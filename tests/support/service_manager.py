@@ -53,7 +53,9 @@ class Service:
 
     def kill(self, mode: str) -> None:
         """What comes then; mixed does it as soon as the main process has ended, too."""
-        _send([self.process.pid] if mode == "process" else self.subject.alive(), signal.SIGKILL)
+        pids = [self.process.pid] if mode == "process" else self.subject.alive()
+        _send(pids, signal.SIGSTOP)  # none sees another one end, however busy the machine is
+        _send(pids, signal.SIGKILL)
 
     def close(self) -> None:
         self._socket.close()
