@@ -30,7 +30,7 @@ help:
 	@echo 'make test-programs  real programs, natively and under sigwrap (PROGRAMS= POLICY= FORM= USER=)'
 	@echo 'make test-roots   dist/sigwrap in root folders of Debian releases (root, debootstrap)'
 	@echo 'make test-kernels  dist/sigwrap on the kernels of these, emulated (root, qemu-system-x86, qemu-system-arm)'
-	@echo 'make test-engines  sessions in a real OpenTelemetry Collector (needs go)'
+	@echo 'make test-engines  sessions in a real OpenTelemetry Collector, Spark and Trino (go, Java, TRINO=)'
 	@echo 'make lint     ruff and mypy'
 	@echo 'make mutants  changes of the pure modules that no test notices'
 	@echo 'make binary   dist/sigwrap: one file, no Python needed (tests: .ci/run)'
@@ -96,8 +96,11 @@ PROGRAMS_ARGS = $(if $(PROGRAMS),--programs '$(PROGRAMS)') $(if $(POLICY),--poli
 test-programs: $(STAMP)
 	$(BIN)/python -m tests.programs $(PROGRAMS_ARGS)
 
-test-engines: $(STAMP) $(SHIPPED)
+test-engines: $(FLEET_STAMP) $(SHIPPED)
 	$(BIN)/python -m tests.fleet.engines.collector
+	$(INSTALL) pyspark==4.1.0 trino==0.336.0
+	$(BIN)/python -m tests.fleet.engines.sql spark
+	$(if $(TRINO),$(BIN)/python -m tests.fleet.engines.sql trino $(TRINO))
 
 test-roots: $(STAMP)
 	SIGWRAP_TEST_ROOTS=full $(BIN)/python -m pytest tests/binary/test_roots.py $(ARGS)

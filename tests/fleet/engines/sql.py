@@ -1,10 +1,8 @@
 """By hand, with engines that tests don't install: the questions of test_lake.py on Spark and Trino.
 
-    python -m tests.fleet.engines.sql spark            needs pyspark 4.1.0 and Java 17
-    python -m tests.fleet.engines.sql trino FOLDER     needs trino 0.336 and trino-server 476 in
-                                                       FOLDER, and Java 24 in $JAVA_HOME
-
-Both read the same lake, which is made of real sessions, and must answer as DuckDB does.
+`make test-engines` installs their clients. Spark needs Java 17; Trino needs trino-server 476 in the
+directory $TRINO, and Java 24 in $JAVA_HOME. Both read a lake of real sessions, and must answer as
+DuckDB does.
 """
 
 from __future__ import annotations
@@ -106,6 +104,7 @@ def trino(lake: Path, date: str, server: str) -> Iterator[Run]:
             for statement in SCRIPTS["trino"]("local:///lake", date):
                 if not statement.startswith("--"):
                     run(statement.rstrip(";"))
+            _await(lambda: run("SELECT count(*) FROM rows_sessions"))  # its worker comes up later
             yield run
         finally:
             child.terminate()
