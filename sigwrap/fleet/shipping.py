@@ -58,13 +58,11 @@ def ship(session: Session, folder: HeldFolder, objects: Objects) -> Shipped:
 
     Raise ObjectsError if the destination can't be used now, StoreError if the cursor can't be kept.
     """
-    cursors, problem = _cursors(session, folder)
-    cursor, notes = cursors.pop(objects.name, Cursor()), list[str]()
-    if problem:
-        notes.append(f"{problem}: the log is shipped again from its start")
-    elif cursor.complete and _is_whole(session, cursor):
+    progress = _Progress(session, folder, objects.name)
+    if progress.is_whole:
         return Shipped(0, [], True)
-    events, damage, rest = 0, "", segments(session, ends=(cursor.seq, cursor.next))
+    begun, notes = progress.cursor, progress.notes
+    events, damage, rest = 0, "", segments(session, ends=(begun.seq, begun.next))
 
     def following() -> Segment | None:
         nonlocal damage
@@ -74,22 +72,19 @@ def ship(session: Session, folder: HeldFolder, objects: Objects) -> Shipped:
             damage = str(error)
             return None
 
-    def save(now: Cursor) -> None:
-        _save(session.id, folder, {**cursors, objects.name: now})
-
     later = following()
     while (segment := later) is not None:
         later = following()
-        if segment.first <= segment.last <= cursor.seq:
+        if segment.first <= segment.last <= progress.cursor.seq:
             continue
-        save(cursor._replace(next=segment.last))
+        progress.save(progress.cursor._replace(next=segment.last))
         objects.put_new(_key(segment), _body(segment))
         is_last = later is None and not damage
-        cursor = Cursor(segment.last, segment.last, segment.head, is_last)
-        save(cursor)
+        progress.save(Cursor(segment.last, segment.last, segment.head, is_last))
         events += max(0, segment.last - segment.first + 1)
+    cursor = progress.cursor
     if cursor.seq and not (damage or cursor.complete):  # all of it was there
-        save(cursor._replace(complete=True))
+        progress.save(cursor._replace(complete=True))
     if damage:
         notes.append(f"{session.id}: shipped only its start: {damage}")
     elif not cursor.seq:
@@ -107,34 +102,31 @@ def send(
     """Send what a collector has not got yet: each event at least once."""
     from sigwrap.fleet.otlp_sender import destination, ship_otlp
 
-    name = destination(url, environment)
-    cursors, problem = _cursors(session, folder)
-    cursor = cursors.pop(name, Cursor())
-    notes = [f"{problem}: the log is sent again from its start"] if problem else []
-    if cursor.complete and _is_whole(session, cursor):
+    progress = _Progress(session, folder, destination(url, environment))
+    if progress.is_whole:
         return Shipped(0, [], True)
-    sent_before = cursor.seq
+    notes, sent_before = progress.notes, progress.cursor.seq
 
     def delivered(seq: int) -> None:
-        nonlocal cursor
         head = next(row.hash for row in session.rows(seq - 1))
-        cursor = Cursor(seq, seq, head)
-        _save(session.id, folder, {**cursors, name: cursor})
+        progress.save(Cursor(seq, seq, head))
 
-    ship_otlp(session, url, environment, timeout_s, after_seq=cursor.seq, delivered=delivered)
-    if not cursor.seq:
+    ship_otlp(session, url, environment, timeout_s, after_seq=sent_before, delivered=delivered)
+    if not progress.cursor.seq:
         return Shipped(0, [*notes, f"{session.id}: nothing was recorded"], False)
-    _save(session.id, folder, {**cursors, name: cursor._replace(complete=True)})
-    return Shipped(cursor.seq - sent_before, notes, True)
+    progress.save(progress.cursor._replace(complete=True))
+    return Shipped(progress.cursor.seq - sent_before, notes, True)
 
 
 def is_shipped(session: Session, folder: HeldFolder) -> bool:
     """Return whether the whole log was delivered to some destination."""
     cursors, _ = _cursors(session, folder)
-    return any(each.complete and _is_whole(session, each) for each in cursors.values())
+    return any(_is_whole(session, each) for each in cursors.values())
 
 
 def _is_whole(session: Session, cursor: Cursor) -> bool:
+    if not cursor.complete:
+        return False
     with suppress(StoreError):
         last = session.last()
         return last is not None and last.seq == cursor.seq
@@ -161,6 +153,24 @@ def _body(segment: Segment) -> bytes:
 
 
 # The cursor
+
+
+class _Progress:
+    """How far a log was delivered to one destination."""
+
+    def __init__(self, session: Session, folder: HeldFolder, destination: str) -> None:
+        self._session, self._folder, self._destination = session, folder, destination
+        self._others, problem = _cursors(session, folder)
+        self.cursor = self._others.pop(destination, Cursor())
+        self.notes = [f"{problem}: the log is shipped again from its start"] if problem else []
+
+    @property
+    def is_whole(self) -> bool:
+        return _is_whole(self._session, self.cursor)
+
+    def save(self, cursor: Cursor) -> None:
+        _save(self._session.id, self._folder, {**self._others, self._destination: cursor})
+        self.cursor = cursor
 
 
 def _cursors(session: Session, folder: HeldFolder) -> tuple[dict[str, Cursor], str]:
@@ -215,10 +225,12 @@ class _Runs:
             session_id = name.removesuffix(DATABASE_SUFFIX)
             if name == session_id or session_id.startswith(HOOK_LOG):
                 continue
-            path = os.path.join(folder, name)
-            with suppress(OSError):  # it was removed meanwhile; no process can set this time
-                is_running = Session(session_id, path).running
-                self._until_ns[path] = inf if is_running else os.lstat(path).st_ctime_ns
+            session = Session(session_id, os.path.join(folder, name))
+            until_ns: float = inf if session.running else 0
+            for each in session.files:  # a killed one has a journal, which is later
+                with suppress(OSError):  # it is not there; no process can set its time
+                    until_ns = max(until_ns, os.lstat(each).st_ctime_ns)
+            self._until_ns[session.path] = until_ns
 
     def cover(self, time_ns: int) -> bool:
         later = (path for path, until_ns in self._until_ns.items() if until_ns >= time_ns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from sigwrap.log.journal import append_in_turn
 from sigwrap.log.reader import Session
 from tests.support.fleet import arrived, killed_at, make_sessions, recorded
 from tests.support.harness import REFUSED, Sigwrap
+from tests.support.waiting import Watch
 
 ENDS_BADLY = {"seq": 1, "next": 1, "head": "0" * 64, "complete": True}
 
@@ -209,6 +211,23 @@ def test_a_session_cannot_say_that_another_one_was_delivered(as_user: Sigwrap, l
     assert arrived(lake) == recorded(as_user.store)
     done = _ship(as_user, lake, "--all")
     assert b"0 events" in done.stdout and done.stderr == b""
+
+
+def test_a_session_that_is_killed_cannot_say_so_either(as_user: Sigwrap, lake: Path) -> None:
+    make_sessions(as_user)
+    first, (*_, (_, seq, head)) = _cursor(as_user), recorded(as_user.store)
+    said = {"seq": seq, "next": seq, "head": head, "complete": True}
+    cursor = json.dumps({f"file://{lake}": said})
+    forge = 'printf %s "$1" >"$2"; /bin/true; echo ready; read line'
+    as_user.start_ready("--", "sh", "-c", forge, "sh", cursor, str(first))
+    with Watch(as_user.alive()) as watch:
+        for pid in as_user.alive():
+            os.kill(pid, signal.SIGSTOP)
+        for pid in as_user.alive():
+            os.kill(pid, signal.SIGKILL)
+        watch.await_ends()
+    assert b"changed while a session ran" in _ship(as_user, lake, "--all").stderr
+    assert arrived(lake) == recorded(as_user.store)
 
 
 def test_another_destination_has_a_cursor_of_its_own(as_user: Sigwrap, lake: Path) -> None:
