@@ -28,7 +28,7 @@ from sigwrap.fleet.lake import (
     views,
 )
 from sigwrap.fleet.rows import TABLES
-from sigwrap.fleet.s3 import endpoint_at
+from sigwrap.fleet.s3 import endpoint_at, region_in
 from sigwrap.text import printable, shortened
 
 if TYPE_CHECKING:
@@ -88,14 +88,11 @@ class Lake:
         for path in glob(f"{folder}/extensions/*/httpfs.duckdb_extension"):
             self.execute(f"LOAD {quoted(path)}")
 
-        def setting(*names: str) -> str:
-            return next((value for name in names if (value := environment.get(name))), "")
-
         fields = {
-            "KEY_ID": setting("AWS_ACCESS_KEY_ID"),
-            "SECRET": setting("AWS_SECRET_ACCESS_KEY"),
-            "SESSION_TOKEN": setting("AWS_SESSION_TOKEN"),
-            "REGION": setting("AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1",
+            "KEY_ID": environment.get("AWS_ACCESS_KEY_ID"),
+            "SECRET": environment.get("AWS_SECRET_ACCESS_KEY"),
+            "SESSION_TOKEN": environment.get("AWS_SESSION_TOKEN"),
+            "REGION": region_in(environment),
         }
         if not fields["KEY_ID"] or not fields["SECRET"]:
             raise UsageError(
@@ -118,35 +115,30 @@ class Lake:
         hint = "remove that file from the lake" if _names_a_file(error) else ""
         return StoreError(f"can't read {self.place}: {_said(error)}", hint)
 
-    def _dates(self, files: str) -> set[str]:
-        """Return the dates that have such files, a glob below the lake."""
-        found = self.rows(
-            f"SELECT DISTINCT regexp_extract(file, '{_DATE}', 1) FROM glob({self._quoted(files)})"
-        )
-        return {date for (date,) in found if date}
-
     def _quoted(self, files: str) -> str:
         return quoted(f"{escape(self.place)}/{files}")
 
-    @property
-    def _landed(self) -> set[str]:
-        return self._dates(f"{ROWS}/date=*/*/*.ndjson.gz")
-
-    @property
-    def _compacted(self) -> set[str]:
-        """Return the dates of which all tables are compacted: the list of files is the last."""
-        return self._dates(f"{LAKE}/files/date=*/rows.parquet")
+    def _dates(self) -> tuple[set[str], set[str]]:
+        """Return the dates that have landed files, and those of which all tables are compacted."""
+        self._refuse_unreadable()
+        files = self._quoted(f"{ROWS}/date=*/*/*.ndjson.gz")
+        self.execute(
+            f"CREATE OR REPLACE TEMP TABLE landed_files AS SELECT {FILE} AS file, "
+            f"regexp_extract(file, '{_DATE}', 1) AS date FROM glob({files})"
+        )
+        landed = self.asked("SELECT DISTINCT date FROM landed_files WHERE date <> ''")
+        lists = self._quoted(f"{LAKE}/files/date=*/rows.parquet")  # the last file of a date
+        found = self.asked(f"SELECT regexp_extract(file, '{_DATE}', 1) FROM glob({lists})")
+        return {date for (date,) in landed}, {date for (date,) in found if date}
 
     def _late(self, dates: set[str]) -> set[str]:
         """Return those of the compacted dates that have files which came later."""
         if not dates:
             return set()
         lists = ", ".join(self._quoted(f"{LAKE}/files/date={d}/rows.parquet") for d in dates)
-        files = self._quoted(f"{ROWS}/date=*/*/*.ndjson.gz")
-        found = self.rows(
-            f"SELECT DISTINCT regexp_extract(file, '{_DATE}', 1) FROM glob({files}) WHERE "
-            f"{FILE} NOT IN (SELECT CAST(file AS VARCHAR) FROM read_parquet([{lists}], "
-            "hive_partitioning = false))"
+        found = self.asked(
+            "SELECT DISTINCT date FROM landed_files WHERE file NOT IN (SELECT CAST(file AS "
+            f"VARCHAR) FROM read_parquet([{lists}], hive_partitioning = false))"
         )
         return {date for (date,) in found} & dates
 
@@ -156,8 +148,7 @@ class Lake:
         `raw`: of all files, with every row as often as it is there. `read_once`: for many
         questions, landed files are read now, but not their payloads.
         """
-        self._refuse_unreadable()
-        landed, compacted = self._landed, self._compacted
+        landed, compacted = self._dates()
         if not landed and not compacted:
             raise StoreError(
                 f"there are no sessions in {self.place}", "sigwrap ship --to URL sends some there"
@@ -210,8 +201,7 @@ class Lake:
 
         Without dates: all before today that are not compacted, or have files that came later.
         """
-        self._refuse_unreadable()
-        landed, compacted = self._landed, self._compacted
+        landed, compacted = self._dates()
         if missing := sorted(set(dates) - landed):
             raise UsageError(f"no rows of {', '.join(missing)} in {self.place}")
         today = time.strftime("%Y-%m-%d", time.gmtime())

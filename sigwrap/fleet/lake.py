@@ -37,8 +37,8 @@ class Dialect(NamedTuple):
         names = (each if isinstance(each, str) else each.name for each in columns)
         return ", ".join(f"{self.quote}{name}{self.quote}" for name in names)
 
-    def typed(self, columns: tuple[Column, ...], between: str = " ") -> str:
-        return ", ".join(f"{self.named(each)}{between}{self.types[each.type]}" for each in columns)
+    def typed(self, columns: tuple[Column, ...]) -> str:
+        return ", ".join(f"{self.named(each)} {self.types[each.type]}" for each in columns)
 
 
 DUCKDB = Dialect('"', {TEXT: "VARCHAR", INTEGER: "BIGINT", REAL: "DOUBLE"})

@@ -30,6 +30,8 @@ _PORT = 4318
 _WITHIN_MS = 10_000  # for one request, as in OpenTelemetry's own SDKs
 _GZIP = 31  # zlib's wbits; the one-file binary has no gzip module
 _SHOWN_CHARACTERS = 200
+# What reading the answer of another kind of server raises.
+_NO_OTLP = (ValueError, AttributeError, TypeError, OverflowError, RecursionError)
 _TRY_AGAIN = (429, 502, 503, 504)  # as the protocol says; no other status
 _HINTS = {
     401: f"set ${_PREFIX}HEADERS",
@@ -133,13 +135,7 @@ class Collector:
             partial = found.get("partialSuccess") or {}
             rejected = int(partial.get("rejectedLogRecords") or partial.get("rejectedSpans") or 0)
             why = str(partial.get("errorMessage") or "")
-        except (
-            ValueError,
-            AttributeError,
-            TypeError,
-            OverflowError,
-            RecursionError,
-        ):  # a page of another server
+        except _NO_OTLP:
             self._fail("its answer is not that of an OTLP collector")
         self._sent += request.records
         if rejected:

@@ -59,11 +59,7 @@ class Bucket:
             raise ValueError("the prefix may have printable ASCII only, and neither . nor ..")
         self._bucket, self._prefix = bucket, "".join(f"{each}/" for each in parts)
         self._timeout_s = timeout_s
-        self._region = (
-            environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
-        )
-        if not _REGION.fullmatch(self._region):
-            raise UsageError("AWS_REGION: not a region", "such as AWS_REGION=eu-central-1")
+        self._region = region_in(environment)
         self.name = f"s3://{bucket}/{self._prefix}".rstrip("/")
         self._base = f"/{bucket}"
         address = Address(True, f"s3.{self._region}.amazonaws.com")
@@ -142,6 +138,13 @@ class Bucket:
             f"SignedHeaders={names}, Signature={key.hex()}"
         )
         return Request("PUT", path, body, every)
+
+
+def region_in(environment: Mapping[str, str]) -> str:
+    found = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
+    if not _REGION.fullmatch(found):
+        raise UsageError("AWS_REGION: not a region", "such as AWS_REGION=eu-central-1")
+    return found
 
 
 def endpoint_at(environment: Mapping[str, str]) -> Address | None:

@@ -8,9 +8,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -19,14 +17,19 @@ from sigwrap.errors import StoreError, UsageError
 from sigwrap.fleet.duck import Lake
 from sigwrap.fleet.lake import SCRIPTS
 from sigwrap.log.schema import VIEWS
-from sigwrap.report.query import QueryDatabase
 from tests.report.conftest import Scenario, Scenarios
 from tests.support.harness import Sigwrap
-from tests.support.lakes import land, landed, record_everything
+from tests.support.lakes import (
+    Select,
+    asked_of_clickhouse,
+    asked_of_sqlite,
+    land,
+    landed,
+    record_everything,
+)
 
 pytestmark = pytest.mark.fleet
 
-Select = Callable[[str], list[tuple[Any, ...]]]
 DATE = "2025-11-21"  # of the scenarios' sessions
 QUESTIONS = {
     "denials by rule, repository and host": "select s.host, s.repo, d.rule, d.what, "
@@ -76,10 +79,8 @@ def lake(scenarios: list[Scenario], tmp_path: Path) -> Path:
 
 @pytest.fixture
 def by_sqlite(scenarios: list[Scenario]) -> Iterator[Select]:
-    with closing(QueryDatabase()) as database:
-        for each in scenarios:
-            database.fill(each.session, VIEWS.values(), lambda seen: None)
-        yield lambda sql: list(database.select(sql)[1])
+    with asked_of_sqlite(scenarios) as ask:
+        yield ask
 
 
 def opened(lake: Path) -> Lake:
@@ -100,28 +101,12 @@ def test_duckdb_answers_as_sqlite_does(lake: Path, by_sqlite: Select, form: str)
     assert by_sqlite(QUESTIONS["sessions without an end"])
 
 
-def test_clickhouse_answers_as_duckdb_does_also_if_it_loads_twice(
-    lake: Path, tmp_path: Path
-) -> None:
-    from chdb.session import Session as ClickHouse
-
-    clickhouse: Any = ClickHouse(str(tmp_path / "clickhouse"))
-    clickhouse.query("CREATE DATABASE fleet ENGINE = Atomic")
-    clickhouse.query("USE fleet")
-    for _ in range(2):
-        for statement in SCRIPTS["clickhouse"](str(lake), DATE):
-            if not statement.startswith("--"):
-                clickhouse.query(statement.rstrip(";"))
+def test_clickhouse_answers_as_duckdb_does_also_if_it_loads_twice(lake: Path) -> None:
     duckdb = opened(lake)
-    for name, sql in QUESTIONS.items():
-        found = str(
-            clickhouse.query(
-                f"{sql} SETTINGS output_format_json_quote_64bit_integers = 0", "JSONCompactEachRow"
-            )
-        )
-        expected = [json.loads(json.dumps(row)) for row in duckdb.select(sql)[1]]
-        assert [json.loads(line) for line in found.splitlines()] == expected, name
-    clickhouse.close()
+    with asked_of_clickhouse(lake, DATE, loads=2) as ask:
+        for name, sql in QUESTIONS.items():
+            expected = [tuple(json.loads(json.dumps(row))) for row in duckdb.select(sql)[1]]
+            assert ask(sql) == expected, name
 
 
 def test_a_session_that_arrives_later_makes_its_day_due_again(

@@ -6,7 +6,6 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,11 @@ import pytest
 
 from sigwrap.cli.main import main
 from sigwrap.fleet.duck import Lake
-from sigwrap.fleet.lake import SCRIPTS
 from sigwrap.fleet.page import lake_page
 from sigwrap.fleet.questions import DAY_NS, QUESTIONS, Period
-from sigwrap.log.schema import VIEWS
-from sigwrap.report.query import QueryDatabase
 from tests.report.conftest import STARTED_NS, Scenario
 from tests.support.browser import CHROMIUM, Browser
-from tests.support.lakes import land
+from tests.support.lakes import Select, asked_of_clickhouse, asked_of_sqlite, land
 
 pytestmark = pytest.mark.fleet
 
@@ -102,30 +98,15 @@ class _Content(HTMLParser):
 
 
 @pytest.fixture
-def by_clickhouse(lake: Path, tmp_path: Path) -> Iterator[Any]:
-    from chdb.session import Session as ClickHouse
-
-    with closing(ClickHouse(str(tmp_path / "clickhouse"))) as engine:
-        for statement in ("create database f", "use f", *SCRIPTS["clickhouse"](str(lake), DATE)):
-            if not statement.startswith("--"):
-                engine.query(statement.rstrip(";"))
-        yield lambda sql: [
-            tuple(json.loads(line))
-            for line in str(
-                engine.query(
-                    f"{sql} settings output_format_json_quote_64bit_integers = 0",
-                    "JSONCompactEachRow",
-                )
-            ).splitlines()
-        ]
+def by_clickhouse(lake: Path) -> Iterator[Select]:
+    with asked_of_clickhouse(lake, DATE) as ask:
+        yield ask
 
 
 @pytest.fixture
-def by_sqlite(logs: list[Scenario]) -> Iterator[Any]:
-    with closing(QueryDatabase()) as database:
-        for each in logs:
-            database.fill(each.session, VIEWS.values(), lambda seen: None)
-        yield lambda sql: list(database.select(sql)[1])
+def by_sqlite(logs: list[Scenario]) -> Iterator[Select]:
+    with asked_of_sqlite(logs) as ask:
+        yield ask
 
 
 def asked_of_each(answer: Any) -> dict[str, list[tuple[Any, ...]]]:

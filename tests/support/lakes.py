@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from sigwrap.fleet.lake import SCRIPTS
 from sigwrap.fleet.rows import Segment, segments
 from sigwrap.log.reader import Session
+from sigwrap.log.schema import VIEWS
+from sigwrap.report.query import QueryDatabase
 from tests.report.conftest import Scenario
 
 Fields = dict[str, Any]
@@ -41,6 +45,38 @@ def change_rows(lake: Path, change: Callable[[list[Fields]], list[Fields]]) -> N
     for path in landed(lake):
         lines = (json.dumps(each) + "\n" for each in change(rows_in(path)))
         path.write_bytes(gzip.compress("".join(lines).encode()))
+
+
+Select = Callable[[str], list[tuple[Any, ...]]]
+
+
+@contextmanager
+def asked_of_sqlite(scenarios: Iterable[Scenario]) -> Iterator[Select]:
+    """Ask the logs themselves, as `sigwrap query` does."""
+    with closing(QueryDatabase()) as database:
+        for each in scenarios:
+            database.fill(each.session, VIEWS.values(), lambda seen: None)
+        yield lambda sql: list(database.select(sql)[1])
+
+
+@contextmanager
+def asked_of_clickhouse(lake: Path, date: str, *, loads: int = 1) -> Iterator[Select]:
+    """Ask ClickHouse, which has loaded the lake's rows so often."""
+    from chdb.session import Session as ClickHouse
+
+    exact = "SETTINGS output_format_json_quote_64bit_integers = 0"
+    with closing(ClickHouse(str(lake.parent / "clickhouse"))) as engine:
+        engine.query("CREATE DATABASE fleet ENGINE = Atomic")
+        engine.query("USE fleet")
+        for statement in [*SCRIPTS["clickhouse"](str(lake), date)] * loads:
+            if not statement.startswith("--"):
+                engine.query(statement.rstrip(";"))
+
+        def ask(sql: str) -> list[tuple[Any, ...]]:
+            found = str(engine.query(f"{sql} {exact}", "JSONCompactEachRow"))
+            return [tuple(json.loads(line)) for line in found.splitlines()]
+
+        yield ask
 
 
 def record_everything(made: Scenario) -> None:

@@ -1,8 +1,8 @@
-"""By hand, with engines that tests don't install: the questions of test_lake.py on Spark and Trino.
+"""Compare the answers of Spark and Trino with DuckDB's, by hand: no other test installs them.
 
-`make test-engines` installs their clients. Spark needs Java 17; Trino needs trino-server 476 in the
-directory $TRINO, and Java 24 in $JAVA_HOME. Both read a lake of real sessions, and must answer as
-DuckDB does.
+The questions are those of test_lake.py, about a lake of real sessions. `make test-engines` installs
+the clients. Spark needs Java 17; Trino needs trino-server 476 in the directory $TRINO, and Java 24
+in $JAVA_HOME.
 """
 
 from __future__ import annotations
