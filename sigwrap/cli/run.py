@@ -40,7 +40,7 @@ _SAID_BEFORE = (
 
 def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None) -> int:
     """Run the command, with `variables` added to its environment."""
-    _check_policy(settings)
+    _check_options(settings)
     reserve_standard_streams()
     procfs.hold()
     procfs.require()
@@ -79,11 +79,24 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
                 note_in_time(*map(str.rstrip, traceback.format_exception(bug)))
             return REFUSED
 
-    return FrontProcess(settings, inherited, supervise, note_in_time).run()
+    shipper = None
+    if settings.ship:
+        from sigwrap.cli.shipper import start_shipper
+        from sigwrap.log.folder import new_session_id
+
+        settings = settings._replace(session_id=new_session_id())
+        shipper = start_shipper(settings, inherited)
+    return FrontProcess(settings, inherited, supervise, note_in_time, shipper).run()
 
 
-def _check_policy(settings: RunSettings) -> None:
+def _check_options(settings: RunSettings) -> None:
     """Raises UsageError for options that do not belong together."""
+    if settings.ship and settings.join_name:
+        how = f"once that session has ended: sigwrap ship {settings.join_name} --to URL"
+        raise UsageError("--ship can't be combined with --join-name", how)
+    if not settings.ship and (settings.ship_required or settings.ship_credential_fd >= 0):
+        option = "--ship-required" if settings.ship_required else "--ship-credential-fd"
+        raise UsageError(f"{option}, but nothing is shipped", "name the place: --ship URL")
     if not is_url(settings.policy):
         if settings.policy_key or settings.policy_fallback:
             option = "--policy-key" if settings.policy_key else "--policy-fallback"

@@ -85,6 +85,12 @@ def _label(word: str) -> str:
     return word
 
 
+def _descriptor(word: str) -> int:
+    if not (word.isdecimal() and word.isascii() and 2 < int(word[:9]) < 1 << 20):
+        raise ValueError(f"{word or repr(word)}: not the number of a descriptor above 2")
+    return int(word)
+
+
 class RunOption(NamedTuple):
     """`--name VALUE` or `--name=VALUE`, or a flag. RunSettings has the defaults."""
 
@@ -220,6 +226,17 @@ RUN_OPTIONS = (
         _shared_name,
     ),
     _time("--join-idle", "Time until a shared session without processes ends"),
+    _option(
+        "--ship", "URL", "Ship the log while the command runs: s3://BUCKET/PREFIX or file:///DIR"
+    ),
+    _option(
+        "--ship-credential-fd",
+        "N",
+        "Read the credential for --ship from this descriptor, as JSON of an AWS credential_process",
+        _descriptor,
+    ),
+    _time("--ship-timeout", "Time to ship the rest in after the run"),
+    _flag("--ship-required", "Exit with 125 if not everything was shipped"),
     _flag("--durable", "Sync the log to disk before each action (slow)"),
 )
 _OPTIONS = {name: each for each in RUN_OPTIONS for name in each.names}

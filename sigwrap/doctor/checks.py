@@ -24,13 +24,12 @@ from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import require_enough
 from sigwrap.kernel.file_state import file_system_of as kind_of
 from sigwrap.kernel.memory import Memory, Unreadable
-from sigwrap.log.folder import default_store, sessions_folder
+from sigwrap.log.folder import default_store, new_session_id, sessions_folder
 from sigwrap.log.writer import SessionLog
 from sigwrap.policy.judge.engine import Engine
 from sigwrap.policy.judge.globs import Glob
 from sigwrap.policy.judge.network import SOCKETS
 from sigwrap.session.launch import NOT_TRACED, Launch, agreed_to_run_without, launch, outer_session
-from sigwrap.session.run import new_session_id
 from sigwrap.session.sandbox import Sandbox, plan_sandbox
 from sigwrap.session.settings import DEFAULT_POLICY, RunSettings
 from sigwrap.start import own_code

@@ -48,7 +48,7 @@ def objects_at(
 
         return Bucket(parts.netloc, parts.path, environment, timeout_s, credential_fd)
     except ValueError as wrong:  # the URL itself may hold a password
-        raise UsageError(f"--to: {wrong}", _KINDS) from None
+        raise UsageError(f"can't ship there: {wrong}", _KINDS) from None
 
 
 def _path(host: str, quoted: str) -> str:

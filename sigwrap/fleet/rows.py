@@ -51,10 +51,11 @@ class Segment(NamedTuple):
     head: str  # the hash of the event `last`
     lines: list[str]
     part: int = 0
+    is_live: bool = False  # it has no processes, even if no event follows
 
     @property
     def name(self) -> str:
-        part = f"-{self.part}" if self.part else ""
+        part = f"-{self.part}" if self.part else "-live" * self.is_live
         return f"{self.first:012d}-{self.last:012d}-{self.head[:16]}{part}"
 
 
@@ -101,33 +102,35 @@ def segments(
     meanwhile: Callable[[int], None] = lambda events: None,
     *,
     ends: Collection[int] = (),
+    after: int = 0,
+    apart: bool = False,
 ) -> Iterator[Segment]:
     """Yield the rows of a session. If its log is damaged, yield its start, and raise StoreError.
 
     `meanwhile` gets the number of events read. `ends`: events that end a segment, as when the log
-    was shorter.
+    was shorter. Segments up to the event `after` have no lines. `apart`: the events up to it are
+    there, but not the processes.
     """
     with closing(QueryDatabase()) as database:
         maker = Maker(database, session.id)
         database.fill(session, [_OF_SESSIONS], lambda seen: None)
         damage = None
-        batches = _batches(session.readable_rows(lambda type_name: True), ends)
         waiting: Segment | None = None
         try:
-            for batch in batches:
+            for batch in batches(session.readable_rows(lambda type_name: True), ends):
                 if waiting is not None:
                     yield waiting
-                waiting = maker.segment(batch)
+                waiting = maker.segment(batch, is_needed=batch[-1].seq > after)
                 meanwhile(waiting.last)
         except StoreError as error:
             damage = error
         if waiting is not None:
-            yield from maker.with_processes(waiting)
+            yield from maker.with_processes(waiting, apart=apart and waiting.last == after)
         if damage is not None:
             raise damage
 
 
-def _batches(rows: Iterator[Row], ends: Collection[int]) -> Iterator[list[Row]]:
+def batches(rows: Iterator[Row], ends: Collection[int] = ()) -> Iterator[list[Row]]:
     """Yield the rows in batches, also those before damage, and raise its StoreError."""
     batch: list[Row] = []
     characters = 0
@@ -165,28 +168,37 @@ class Maker:
 
     def events(self, batch: list[Row]) -> Iterator[Fields]:
         """Yield the rows of these events, not in their order."""
-        self._database.replace_rows(self._session_id, batch, kept=_OF_PROCESSES.types)
+        self._keep(batch)
         for select in _SELECTS:
             yield from self._made("events", select)
+
+    def _keep(self, batch: list[Row]) -> None:
+        """Let the views show these rows alone, and keep what tells of processes."""
+        self._database.replace_rows(self._session_id, batch, kept=_OF_PROCESSES.types)
 
     def processes(self) -> Iterator[Fields]:
         """Yield the processes of all events so far; to be called last."""
         self._database.replace_by_kept()
         return self._made("processes", "SELECT * FROM processes")
 
-    def segment(self, batch: list[Row]) -> Segment:
-        first, last = batch[0], batch[-1]
-        lines = [_dumps(self.session), *map(_dumps, self.events(batch))]
+    def segment(self, batch: list[Row], *, is_needed: bool = True) -> Segment:
+        first, last, lines = batch[0], batch[-1], list[str]()
+        if is_needed:
+            lines = [_dumps(self.session), *map(_dumps, self.events(batch))]
+        else:
+            self._keep([row for row in batch if row.type in _OF_PROCESSES.types])
         date = str(self.session["date"])
         return Segment(self._session_id, date, first.seq, last.seq, last.hash, lines)
 
-    def with_processes(self, last: Segment) -> Iterator[Segment]:
-        """Yield the segment with the session's processes, and more if they are too many."""
+    def with_processes(self, last: Segment, *, apart: bool) -> Iterator[Segment]:
+        """Yield the segment with the session's processes, and more if they are too many, or if they
+        come apart."""
         lines = map(_dumps, self.processes())
-        last.lines.extend(islice(lines, MOST_ROWS))
+        if not apart:
+            last.lines.extend(islice(lines, MOST_ROWS))
         yield last
         part = 0
-        while more := [*islice(lines, MOST_ROWS)]:
+        while (more := [*islice(lines, MOST_ROWS)]) or part < apart:
             part += 1
             more = [_dumps(self.session), *more]
             yield last._replace(first=last.last + 1, lines=more, part=part)

@@ -107,7 +107,7 @@ class Bucket:
             message = f"{self.name} can't keep an object from being replaced: {shown}"
             hint = "use a store that supports If-None-Match: *"
         else:
-            message, hint = f"{self.name} refuses: {shown}", "check --to and AWS_ENDPOINT_URL_S3"
+            message, hint = f"{self.name} refuses: {shown}", "check the URL and AWS_ENDPOINT_URL_S3"
         raise ObjectsError(message, hint)
 
     def _signed(self, path: str, body: bytes) -> Request:
@@ -164,7 +164,7 @@ def _credentials(environment: Mapping[str, str], fd: int | None, timeout_s: floa
     if fd is None:
         where, found = "the environment", [environment.get(name, "") for name in _NAMES]
     else:
-        where, members = f"--credential-fd {fd}", _from_descriptor(fd, timeout_s)
+        where, members = f"descriptor {fd}", _from_descriptor(fd, timeout_s)
         found = [members.get(name) or "" for name in _MEMBERS]
     key_id, secret, token = (each if isinstance(each, str) else " " for each in found)
     if not all(map(_PRINTED.fullmatch, (key_id, secret, token or "-"))):
@@ -185,7 +185,7 @@ def _from_descriptor(fd: int, timeout_s: float) -> dict[str, Any]:
         data = within(timeout_s, read)
     except (OSError, OverflowError, ValueError) as error:
         raise UsageError(
-            f"--credential-fd {fd}: can't be read, or does not end",
+            f"descriptor {fd} can't be read, or does not end",
             "give an open descriptor: 3<FILE",
         ) from error
     with suppress(ValueError, RecursionError, TypeError):

@@ -53,16 +53,24 @@ class Shipped(NamedTuple):
     is_whole: bool  # everything that the log has is there
 
 
-def ship(session: Session, folder: HeldFolder, objects: Objects) -> Shipped:
+def ship(
+    session: Session, folder: HeldFolder, objects: Objects, live: Cursor | None = None
+) -> Shipped:
     """Deliver what is not there yet; `folder` has the session's files.
 
-    Raise ObjectsError if the destination can't be used now, StoreError if the cursor can't be kept.
+    `live`: what was delivered while the session ran; it counts if the log still has it. Raise
+    ObjectsError if the destination can't be used now, StoreError if the cursor can't be kept.
     """
     progress = _Progress(session, folder, objects.name)
     if progress.is_whole:
         return Shipped(0, [], True)
+    is_live = live is not None and _fits(session, live)
+    if live is not None and is_live:
+        progress.cursor = live
     begun, notes = progress.cursor, progress.notes
-    events, damage, rest = 0, "", segments(session, ends=(begun.seq, begun.next))
+    events, damage = 0, ""
+    ends = begun.seq, begun.next
+    rest = segments(session, ends=ends, after=begun.seq, apart=is_live)
 
     def following() -> Segment | None:
         nonlocal damage
@@ -78,7 +86,7 @@ def ship(session: Session, folder: HeldFolder, objects: Objects) -> Shipped:
         if segment.first <= segment.last <= progress.cursor.seq:
             continue
         progress.save(progress.cursor._replace(next=segment.last))
-        objects.put_new(_key(segment), _body(segment))
+        put(segment, objects)
         is_last = later is None and not damage
         progress.save(Cursor(segment.last, segment.last, segment.head, is_last))
         events += max(0, segment.last - segment.first + 1)
@@ -131,6 +139,10 @@ def _is_whole(session: Session, cursor: Cursor) -> bool:
         last = session.last()
         return last is not None and last.seq == cursor.seq
     return False
+
+
+def put(segment: Segment, objects: Objects) -> None:
+    objects.put_new(_key(segment), _body(segment))
 
 
 def _key(segment: Segment) -> str:

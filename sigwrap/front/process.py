@@ -9,6 +9,7 @@ shell's `fg` the command), and a pty in between (the command would have another 
 from __future__ import annotations
 
 import os
+import select
 import time
 from collections.abc import Callable
 from math import ceil
@@ -28,6 +29,7 @@ from sigwrap.front.terminal import TerminalBefore, callers_pid, held_caller, sen
 from sigwrap.kernel import libc, limits, memory, procfs, terminals
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import release_inherited
+from sigwrap.kernel.libc import seconds_until
 from sigwrap.kernel.process import die_of
 from sigwrap.kernel.signals import (
     SignalInfo,
@@ -43,10 +45,13 @@ from sigwrap.start.command import Inherited, exec_command
 from sigwrap.text import printable
 
 if TYPE_CHECKING:
+    from sigwrap.front.shipper import Shipper
     from sigwrap.session.settings import RunSettings
 
 _LAST_DEFENCE_S = 2.0
 _LAST_SWEEP_S = 30.0
+_SAYS_WHY_WITHIN_S = 0.5
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
 
 Tell = Callable[[str], None]
 Supervise = Callable[[Channel, int], int]
@@ -55,7 +60,12 @@ Variables = dict[bytes, bytes]
 
 class FrontProcess(ParentOfOne):
     def __init__(
-        self, settings: RunSettings, inherited: Inherited, supervise: Supervise, tell: Tell
+        self,
+        settings: RunSettings,
+        inherited: Inherited,
+        supervise: Supervise,
+        tell: Tell,
+        shipper: Shipper | None = None,
     ) -> None:
         """Fork the supervisor, which runs `supervise`."""
         bootloader_pid = onefile.bootloader_pid()
@@ -80,6 +90,10 @@ class FrontProcess(ParentOfOne):
         self._watch(self._channel.fd, self._on_message)
         if self._caller is not None:
             self._watch(self._caller.pidfd, self._on_callers_end)
+        self._shipper = shipper
+        if shipper is not None:
+            self._all_below.spared = shipper.pid
+            self._watch(shipper.fd, self._on_shipper)
         ends = settings.interrupt
         self._interrupts = Interrupts(self, self._copies, grace_s=settings.grace_s, ends=ends)
         self._inherited = inherited
@@ -100,10 +114,41 @@ class FrontProcess(ParentOfOne):
         if status := self._notifier.failed_with:
             self._lines.tell(f"the --notify command failed with status {status}")
             self._lines.flush()
+        if self._shipper is not None and not self._shipped(self._shipper):
+            return errors.REFUSED
         if self._died_of:
             onefile.leave_no_core(self._bootloader_pid)
             die_of(self._died_of)
         return code
+
+    def _shipped(self, shipper: Shipper) -> bool:
+        """Wait until the rest was shipped; a signal ends the wait. Return False for status 125."""
+        waiting, problem = select.epoll(), "not all events were shipped"
+        for fd in (shipper.fd, self._signals.fd):
+            waiting.register(fd, select.EPOLLIN)
+        is_told = shipper.is_over
+        is_interrupted = False
+        until = time.monotonic() + shipper.timeout_s + _SAYS_WHY_WITHIN_S
+        shipper.tell_end()
+        while not (shipper.is_over or is_interrupted) and time.monotonic() < until:
+            waiting.poll(seconds_until(until))
+            problem = shipper.problem() or problem
+            is_interrupted = any(each.number in _ENDING for each in self._signals.read())
+        if not (is_told or shipper.has_shipped):
+            self._lines.tell(f"{problem}; sigwrap ship sends the rest")
+            self._lines.flush()
+        if self._all_below.spared:
+            linux_process.send(shipper.pid, signal.SIGKILL)
+        return shipper.has_shipped or not shipper.is_required
+
+    def _on_shipper(self) -> None:
+        shipper = self._shipper
+        assert shipper is not None, "it is watched"
+        if problem := shipper.problem():
+            later = "sigwrap ship sends the rest" if shipper.is_over else "sigwrap keeps trying"
+            self._lines.tell(f"{problem}; {later}")
+        if shipper.is_over:
+            self._poll.unregister(shipper.fd)
 
     @property
     def _deadline(self) -> float | None:
@@ -301,6 +346,8 @@ class FrontProcess(ParentOfOne):
 
     def _reaped(self, pid: int, child_status: int) -> None:
         super()._reaped(pid, child_status)
+        if pid == self._all_below.spared:
+            self._all_below.spared = 0
         if self._child_status is None:
             self._notifier.reaped(pid, child_status)
 

@@ -217,6 +217,7 @@ class Sweep:
         self._killed: set[int] = set()
         self._last_progress_s = 0.0
         self.unkillable: list[int] = []
+        self.spared = 0  # a child without children, which is left alone
 
     def run(self, *, timeout_s: float) -> bool:
         """Return False if processes are left after the time: call it again.
@@ -225,7 +226,7 @@ class Sweep:
         """
         deadline = time.monotonic() + timeout_s
         self._last_progress_s = self._last_progress_s or time.monotonic()
-        while reap(self._on_reaped):
+        while reap(self._on_reaped) and not self._is_clear():
             self._round()
             now = time.monotonic()
             idle_s = now - self._last_progress_s
@@ -237,6 +238,11 @@ class Sweep:
             if idle_s:
                 time.sleep(max(_SHORTEST_PAUSE_S, min(idle_s, _LONGEST_PAUSE_S)))
         return True
+
+    def _is_clear(self) -> bool:
+        """Return whether only the spared child is left. Only we reap our children, so none of them
+        leaves their list while it is read."""
+        return self.spared != 0 and not (self._own_children() or self.alive())
 
     def _round(self) -> None:
         alive = self.alive()
@@ -258,7 +264,7 @@ class Sweep:
         if not _has_children():
             return []
         try:
-            return descendants(os.getpid())
+            return [pid for pid in descendants(os.getpid()) if pid != self.spared]
         except OSError:
             return self._own_children()
 
@@ -277,7 +283,8 @@ class Sweep:
             data = os.pread(self._children_fd, _CHILDREN_BYTES, 0)
         except OSError:
             return []
-        return [int(pid) for pid in data[: data.rfind(b" ")].split()]
+        found = map(int, data[: data.rfind(b" ")].split())
+        return [pid for pid in found if pid != self.spared]
 
     def _on_reaped(self, pid: int, status: int) -> None:
         self._killed.discard(pid)

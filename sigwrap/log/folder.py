@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Mapping
 
 from sigwrap.bare import suppress
@@ -32,6 +33,11 @@ class Interfered(OSError):
 
     def __init__(self, what: str) -> None:
         super().__init__(errno.EBUSY, what)
+
+
+def new_session_id() -> str:
+    """Return an id in UTC that no other machine gives; users type its last six digits."""
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + os.urandom(8).hex()
 
 
 def private_folder(path: str) -> Folder:

@@ -22,7 +22,7 @@ from sigwrap.kernel.file_state import note_first_devices
 from sigwrap.kernel.peer import SUPERVISOR_NAME
 from sigwrap.kernel.terminals import OwnLines
 from sigwrap.log.codec import key_from_environment
-from sigwrap.log.folder import default_store
+from sigwrap.log.folder import default_store, new_session_id
 from sigwrap.log.writer import SessionLog
 from sigwrap.policy import is_url
 from sigwrap.policy.judge.engine import Engine
@@ -97,7 +97,7 @@ def run_session(
         environment = HostEnvironment.under(policy.env_policy, inherited.environment)
         if agent is not None and sandbox.files is not None and sandbox.files.by_policy:
             agent.warn_of_sandbox(settings.command, policy.name, tell)
-        session_id = new_session_id()
+        session_id = settings.session_id or new_session_id()
         traceparent = ""
         if b"TRACEPARENT" in inherited.environment and joins is None:
             traceparent, environment = _traced(session_id, inherited, environment)
@@ -300,11 +300,6 @@ def _forget(environment: HostEnvironment, outer_pid: int) -> int:
     if removed and outer_pid and not memory.forget_in(outer_pid, removed):
         return outer_pid
     return 0
-
-
-def new_session_id() -> str:
-    """Return an id in UTC that no other machine gives; users type its last six digits."""
-    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + os.urandom(8).hex()
 
 
 def _gaps(facts: Facts, shown_by: int) -> list[str]:

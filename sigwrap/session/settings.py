@@ -13,6 +13,7 @@ DEFAULT_GRACE_S = 10.0
 DEFAULT_APPROVAL_TIMEOUT_S = 300.0
 DEFAULT_UNATTENDED_TIMEOUT_S = 60.0
 DEFAULT_JOIN_IDLE_S = 600.0
+DEFAULT_SHIP_TIMEOUT_S = 30.0
 LONGEST_LABEL = 200  # characters of its value
 BELL = "bell"  # the terminal's bell, instead of a command that announces an approval request
 
@@ -106,6 +107,11 @@ class RunSettings(NamedTuple):
     join_idle_s: float = DEFAULT_JOIN_IDLE_S
     rules_digest: str = ""  # of its policy and profile, if these are files
     door_fd: int = -1  # the listening socket for joining commands, already bound
+    ship: str = ""  # the URL to ship to while the command runs
+    ship_credential_fd: int = -1
+    ship_timeout_s: float = DEFAULT_SHIP_TIMEOUT_S
+    ship_required: bool = False
+    session_id: str = ""  # empty: a new one
 
 
 # Settings of a whole session, not of a command that joins it.

@@ -1,0 +1,138 @@
+"""The process that --ship starts: it ships the session while it runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing, suppress
+
+from sigwrap.bare import TYPE_CHECKING, socket
+from sigwrap.cli.control import refuse_inside
+from sigwrap.errors import InternalError, ObjectsError, SessionError, SigwrapError, UsageError
+from sigwrap.front.shipper import FAILED, LEFT, READY, SHIPPED, Shipper
+from sigwrap.kernel import libc, memory
+from sigwrap.kernel import process as linux_process
+from sigwrap.kernel.descriptors import release_inherited
+from sigwrap.log.codec import key_from_environment
+from sigwrap.log.folder import SESSIONS_FOLDER, database_path, default_store
+from sigwrap.session.settings import RunSettings
+from sigwrap.start import own_code
+from sigwrap.start.command import Inherited
+
+if TYPE_CHECKING:
+    from sigwrap.fleet.live import Live
+    from sigwrap.log.reader import Session
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 10.0
+_ENDS_WITHIN_S, _LOOKS_EVERY_S = 30.0, 0.05
+_LONGEST_TEXT = 1_000
+
+
+def start_shipper(settings: RunSettings, inherited: Inherited) -> Shipper:
+    """Start it, and wait until it has its credential. SigwrapError if it can't ship."""
+    refuse_inside("processes in a session can't ship sessions")
+    fd = settings.ship_credential_fd
+    if settings.ship.lower().startswith("s3:") and fd < 0:
+        raise UsageError(
+            "--ship to a bucket needs --ship-credential-fd N",
+            "the command could read one in the environment: 3< <(print-credential)",
+        )
+    if fd >= 0 and not _is_from_caller(fd):
+        raise UsageError(f"--ship-credential-fd {fd}: not open", "give an open descriptor: 3<FILE")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = linux_process.fork()
+    if pid == 0:
+        try:
+            ours.close()
+            _run(settings, inherited.environment, theirs)
+        finally:
+            os._exit(0)
+    theirs.close()
+    if fd >= 0:
+        os.close(fd)
+    shipper = Shipper(settings, pid, ours)
+    if problem := shipper.await_ready():
+        os.waitpid(pid, 0)
+        raise SessionError(problem)
+    return shipper
+
+
+def _is_from_caller(fd: int) -> bool:
+    with suppress(OSError, OverflowError):
+        return os.get_inheritable(fd)
+    return False
+
+
+def _run(settings: RunSettings, variables: dict[bytes, bytes], front: socket.socket) -> None:
+    libc.set_dumpable(False)  # before the credential is read
+    os.setsid()
+    if settings.ship_credential_fd >= 0:
+        os.set_inheritable(settings.ship_credential_fd, False)
+    release_inherited()
+    os.dup2(0, 2, inheritable=False)
+    try:
+        said = _ship(settings, variables, front)
+    except Exception as error:
+        said = str(error if isinstance(error, SigwrapError) else InternalError.of(error))
+    _say(front, LEFT if said else SHIPPED, said)
+
+
+def _say(front: socket.socket, kind: bytes, text: str = "") -> None:
+    with suppress(OSError):  # the front process was killed
+        front.send(kind + text[:_LONGEST_TEXT].encode("utf-8", "replace"))
+
+
+def _ship(settings: RunSettings, variables: dict[bytes, bytes], front: socket.socket) -> str:
+    """Return why not everything was shipped, or an empty text."""
+    from sigwrap.fleet.live import Live
+    from sigwrap.fleet.objects import objects_at
+    from sigwrap.fleet.shipping import ship
+    from sigwrap.log.catalog import held
+    from sigwrap.log.reader import Session
+
+    environment = {os.fsdecode(name): os.fsdecode(value) for name, value in variables.items()}
+    fd = settings.ship_credential_fd if settings.ship_credential_fd >= 0 else None
+    objects = objects_at(
+        settings.ship, environment, timeout_s=settings.ship_timeout_s, credential_fd=fd
+    )
+    memory.forget(tuple(os.environb))  # root in the session can read them
+    "name".encode("idna")  # imports what looks up a host
+    own_code.import_nothing_more()
+    _say(front, READY)
+    store = settings.store or default_store(environment)
+    session = Session(settings.session_id, database_path(store, settings.session_id))
+    with closing(objects), closing(Live(session, objects, key_from_environment(variables))) as live:
+        _follow(session, live, front)
+        if not any(map(os.path.exists, session.files)):
+            return ""
+        try:
+            with held(store, SESSIONS_FOLDER) as files:
+                done = ship(session, files, objects, live.cursor)
+        except ObjectsError as error:  # its hint is for sigwrap ship
+            return error.message
+    return "" if done.is_whole else "; ".join(done.notes)
+
+
+def _follow(session: Session, live: Live, front: socket.socket) -> None:
+    """Deliver what the session records until it has ended."""
+    pause_s, has_run, has_failed = _FIRST_PAUSE_S, False, False
+    while _goes_on(front, pause_s) and (session.running or not has_run):
+        has_run = has_run or session.running
+        if (problem := live.deliver()) and not has_failed:
+            has_failed = True
+            _say(front, FAILED, problem)
+        pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+    until = time.monotonic() + _ENDS_WITHIN_S
+    while session.running and time.monotonic() < until:  # the front process was killed
+        time.sleep(_LOOKS_EVERY_S)
+
+
+def _goes_on(front: socket.socket, pause_s: float) -> bool:
+    """Wait; return False if the run is over."""
+    front.settimeout(pause_s)
+    try:
+        return bool(front.recv(1))
+    except TimeoutError:
+        return True
+    finally:
+        front.settimeout(None)

@@ -1,0 +1,366 @@
+"""A session that is shipped while it runs arrives whole, whatever is killed or refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sigwrap.fleet.live import Live
+from sigwrap.fleet.objects import objects_at
+from sigwrap.fleet.shipping import ship
+from sigwrap.kernel import procfs
+from sigwrap.kernel.process import children
+from sigwrap.log.catalog import held, session_ids
+from sigwrap.log.codec import canonical_row, hasher, journal_line, next_hash
+from sigwrap.log.folder import SESSIONS_FOLDER, database_path, journal_path
+from sigwrap.log.reader import Session
+from tests.fleet.conftest import OWNER, WRITER, Store
+from tests.fleet.test_store import proxy_to
+from tests.support.fleet import Identity, arrived, make_sessions, recorded
+from tests.support.harness import PYTHON, REFUSED, Running, Sigwrap
+from tests.support.waiting import await_that, reader
+
+WAITS = ("--", "sh", "-c", "/bin/true; echo ready; read line; /bin/echo done; exit 3")
+CREDENTIAL = {"AccessKeyId": WRITER["AWS_ACCESS_KEY_ID"]} | {
+    "SecretAccessKey": WRITER["AWS_SECRET_ACCESS_KEY"]
+}
+EVENTS = "select session, seq, hash, payload from events order by session, seq"
+PROCESSES = "select session, pid, command, exit_code from processes order by session, pid"
+
+
+def _end(process: Running) -> tuple[int, list[bytes]]:
+    _, said = process.communicate(b"\n", timeout=60)
+    return process.returncode, said.splitlines()
+
+
+def _shipper(process: Running) -> int:
+    """Return the child of the front process that leads a session of its own."""
+    front = next(iter(_fronts(process.pid)))
+    (found,) = (each for each in children(front) if os.getsid(each) == each)
+    return found
+
+
+def _fronts(pid: int) -> list[int]:
+    """Return the front process; `pid` may be a program that started it, or its outer process."""
+    below = children(pid)
+    return [pid] if len(below) > 1 else _fronts(below[0])
+
+
+class Place:
+    """A folder or a bucket, and runs that ship to it."""
+
+    def __init__(self, subject: Sigwrap, store: Store | None) -> None:
+        self.subject, self.store = subject, store
+        self.prefix = f"live/{subject.mark}"
+        self.url = f"s3://fleet/{self.prefix}" if store else f"file://{subject.folder}/lake"
+
+    def start(self, *words: str, port: int = 0, command: tuple[str, ...] = WAITS) -> Running:
+        options: dict[str, Any] = {}
+        line = ["--ship", self.url, *words]
+        if self.store is not None:
+            reading, writing = os.pipe()
+            os.write(writing, json.dumps(CREDENTIAL).encode())
+            os.close(writing)
+            env = {"AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{port or self.store.port}"}
+            options = {"env": env, "pass_fds": [reading]}
+            line += ["--ship-credential-fd", str(reading)]
+        process, _ = self.subject.start_ready(*line, *command, **options)
+        if self.store is not None:
+            os.close(reading)
+        return process
+
+    def arrived(self) -> list[Identity]:
+        if self.store is not None:
+            return arrived(self.store.objects(self.prefix))
+        return arrived(self.subject.folder / "lake")
+
+    @property
+    def env(self) -> dict[str, str]:
+        return self.store.env(OWNER) if self.store else {}
+
+    def await_some(self) -> None:
+        await_that(lambda: bool(self.arrived()))
+
+    def ship(self) -> None:
+        """Ship later, which may send events again."""
+        done = self.subject.run("ship", "--all", "--to", self.url, env=self.env)
+        assert done.returncode == 0, done.stderr
+        assert sorted(set(self.arrived())) == recorded(self.subject.store)
+        self.is_intact()
+        for sql in (EVENTS, PROCESSES):
+            assert self.asks("--lake", self.url, sql) == self.asks("--all", sql) != []
+
+    def asks(self, *words: str) -> Any:
+        line = ("query", "--format", "json", *words)
+        done = self.subject.run(*line, env=self.env, forks=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def is_intact(self) -> None:
+        """Its chains and columns hold."""
+        line = ("verify", "--lake", self.url)
+        done = self.subject.run(*line, "--strict", env=self.env, forks=False)
+        assert b"intact" in done.stdout, done.stdout
+
+
+@pytest.fixture(params=["folder", pytest.param("bucket", marks=pytest.mark.fleet)])
+def place(as_user: Sigwrap, request: pytest.FixtureRequest) -> Place:
+    is_bucket = request.param == "bucket"
+    return Place(as_user, request.getfixturevalue("seaweed") if is_bucket else None)
+
+
+@pytest.mark.fleet
+def test_events_arrive_while_the_session_runs(place: Place) -> None:
+    process = place.start()
+    place.await_some()
+    states = "select state from sessions"
+    assert place.asks("--lake", place.url, states) == [{"state": "running"}]
+    place.is_intact()
+    shipper = _shipper(process)
+    assert _end(process) == (3, [])
+    assert place.asks("--lake", place.url, states) == [{"state": "ended"}]
+    once = place.arrived()
+    assert once == recorded(place.subject.store)
+    place.ship()
+    assert place.arrived() == once
+    await_that(lambda: procfs.has_ended(shipper))
+
+
+@pytest.mark.fleet
+@pytest.mark.parametrize("victims", ["front", "supervisor", "front and supervisor", "all"])
+def test_a_kill_of_sigwrap_loses_nothing(place: Place, victims: str) -> None:
+    process = place.start()
+    place.await_some()
+    (front,), shipper = _fronts(process.pid), _shipper(process)
+    (supervisor,) = (each for each in children(front) if each != shipper)
+    pids = {"front": front, "supervisor": supervisor}
+    for name, pid in {**pids, "all": shipper}.items():
+        if name in victims or victims == "all":
+            os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    await_that(lambda: procfs.has_ended(shipper) and not place.subject.alive())
+    if victims != "all":
+        assert place.arrived() == recorded(place.subject.store)
+    place.ship()
+
+
+@pytest.mark.fleet
+@pytest.mark.tier("ci")
+def test_a_kill_of_the_shipper_at_any_piece_loses_nothing(as_user: Sigwrap, seaweed: Store) -> None:
+    victim = 0
+
+    class Victim:
+        def kill(self) -> None:
+            os.kill(victim, signal.SIGKILL)
+
+        def wait(self) -> None:
+            await_that(lambda: procfs.has_ended(victim))
+
+    place, kills = Place(as_user, seaweed), 0
+    with proxy_to(seaweed) as proxy:
+        proxy.victim = Victim()  # type: ignore[assignment]
+        for which, number in (("to", 1), ("from", 1), ("to", 2), ("from", 2)):
+            for is_passed in (False, True):
+                proxy.kill_at, proxy.pieces = (which, number, is_passed), {"to": 0, "from": 0}
+                process = place.start(port=proxy.port)
+                victim = _shipper(process)
+                await_that(lambda: proxy.pieces[which] > 0)  # noqa: B023
+                status, said = _end(process)
+                assert status == 3
+                kills += any(b"process that ships was killed" in each for each in said)
+                place.ship()
+    assert kills >= 6
+
+
+@pytest.mark.parametrize(("words", "status"), [((), 3), (("--ship-required",), REFUSED)])
+def test_the_run_goes_on_without_its_shipper(
+    as_user: Sigwrap, words: tuple[str, ...], status: int
+) -> None:
+    place = Place(as_user, None)
+    process = place.start(*words)
+    os.kill(_shipper(process), signal.SIGKILL)
+    code, (line,) = _end(process)
+    assert code == status
+    assert line == b"sigwrap: the process that ships was killed; sigwrap ship sends the rest"
+
+
+@pytest.mark.fleet
+@pytest.mark.parametrize(("words", "status"), [((), 3), (("--ship-required",), REFUSED)])
+def test_a_frozen_store_is_one_line(
+    as_user: Sigwrap, seaweed: Store, words: tuple[str, ...], status: int
+) -> None:
+    place = Place(as_user, seaweed)
+    seaweed.process.send_signal(signal.SIGSTOP)
+    try:
+        code, (line,) = _end(place.start("--ship-timeout", "1", *words))
+    finally:
+        seaweed.process.send_signal(signal.SIGCONT)
+    assert code == status and line.endswith(b"; sigwrap ship sends the rest")
+    place.ship()
+
+
+@pytest.mark.fleet
+def test_a_refused_credential_is_told_at_once(as_user: Sigwrap, seaweed: Store) -> None:
+    place = Place(as_user, seaweed)
+    place.url = "s3://forbidden/x"
+    process = place.start()
+    assert b"403" in reader(process.stderr).line()
+    code, (line,) = _end(process)
+    assert code == 3 and b"403" in line and line.endswith(b"; sigwrap ship sends the rest")
+
+
+@pytest.mark.fleet
+def test_a_signal_ends_the_wait(as_user: Sigwrap, seaweed: Store) -> None:
+    place = Place(as_user, seaweed)
+    process = place.start("--ship-timeout", "1h")
+    (front,), shipper = _fronts(process.pid), _shipper(process)
+    seaweed.process.send_signal(signal.SIGSTOP)
+    try:
+        process.say(b"\n")
+        await_that(lambda: children(front) == [shipper])
+
+        def has_ended() -> bool:
+            process.send_signal(signal.SIGINT)
+            return process.poll() is not None
+
+        await_that(has_ended)
+    finally:
+        seaweed.process.send_signal(signal.SIGCONT)
+    code, (line,) = _end(process)
+    assert code == 3 and b"not all events were shipped" in line
+    await_that(lambda: procfs.has_ended(shipper))
+    place.ship()
+
+
+ATTACK = """
+import os, signal
+shipper = int(input())
+for name in ("environ", "mem", "maps", "fd/0", "root/etc/passwd", "cwd/."):
+    try:
+        with open(f"/proc/{shipper}/{name}", "rb") as file:
+            # Root may read these two, which have nothing of the credential.
+            if os.getuid() or name not in ("environ", "maps") or b"=" in file.read():
+                print("opened", name)
+    except OSError:
+        pass
+for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
+    try:
+        os.kill(shipper, number)
+        print("sent", number)
+    except OSError:
+        pass
+print("open", sorted(os.listdir("/proc/self/fd")))
+"""
+
+
+@pytest.mark.fleet
+def test_the_session_can_not_reach_the_shipper(as_user: Sigwrap, seaweed: Store) -> None:
+    place = Place(as_user, seaweed)
+    attack = ("sh", "-c", 'echo ready; "$@"', "sh", *PYTHON, "-c", ATTACK)
+    process = place.start(command=("--", *attack))
+    out, said = process.communicate(b"%d\n" % _shipper(process), timeout=60)
+    assert out.rstrip() == b"open ['0', '1', '2', '3']", (out, said)
+    assert process.returncode == 0 and place.arrived() == recorded(as_user.store)
+
+
+FORGE = """
+import sys
+with open(sys.argv[1], "r+") as journal:
+    seq, *rest = journal.readlines()[-1].split("\\t")
+    journal.write("\\t".join([str(int(seq) + 1), *rest]))
+"""
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        'rm "$1"',
+        'cp "$1" x; mv x "$1"',
+        'echo garbage >>"$1"',
+        'head -n 2 "$1" >>"$1"',
+        'rm -rf "$PWD"',
+        f"""{PYTHON[0]} -ISc '{FORGE}' "$1" """,
+        'tail -n 1 "$1" | sed "s/[0-9][0-9]*/999999/" >>"$1"',
+        'for each in *.shipped; do echo "{}" >"$each"; done',
+    ],
+)
+def test_a_session_that_damages_its_log_is_shipped_whole(as_user: Sigwrap, attack: str) -> None:
+    place = Place(as_user, None)
+    line = f'cd "$0/sessions"; set *.journal; echo ready; read x; {attack}; exit 3'
+    process = place.start(command=("--", "sh", "-c", line, str(as_user.store)))
+    place.await_some()
+    process.say(b"\n")
+    code, said = _end(process)
+    assert code == 3 and not [each for each in said if b"ships" in each], said
+    assert set(place.arrived()) == set(recorded(as_user.store))
+    place.is_intact()
+
+
+def test_if_a_forged_event_was_shipped_all_is_shipped_and_shows_it(sigwrap: Sigwrap) -> None:
+    make_sessions(sigwrap)
+    (session_id,) = session_ids(str(sigwrap.store))
+    session = Session(session_id, database_path(str(sigwrap.store), session_id))
+    rows = [*session.rows()]
+    forged = rows[2]._replace(payload='{"v":1}')
+    canonical = canonical_row(*forged[:-1])
+    head = next_hash(bytes.fromhex(rows[1].hash), canonical, hasher(b""))
+    journal = Path(journal_path(session.path))
+    lines = [journal_line(canonical_row(*each[:-1]), each.hash) for each in rows[:2]]
+    journal.write_bytes(b"".join([*lines, journal_line(canonical, head.hex())]))
+    place = Place(sigwrap, None)
+    with closing(Live(session, objects_at(place.url, {}), None)) as live:
+        assert not live.deliver()
+    assert [each for *_, each in place.arrived()] == [rows[0].hash, rows[1].hash, head.hex()]
+    journal.unlink()
+    with held(str(sigwrap.store), SESSIONS_FOLDER) as files:
+        ship(session, files, objects_at(place.url, {}), live.cursor)
+    assert set(place.arrived()) == {*recorded(sigwrap.store), (session_id, 3, head.hex())}
+    done = sigwrap.run("verify", "--lake", place.url, forks=False)
+    assert b"row 3: it has two hashes" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--ship", "nowhere"], "not the URL of a folder or a bucket"),
+        (["--ship", "https://secret:secret@host/x"], "not the URL"),
+        (["--ship", "s3://bucket/x"], "needs --ship-credential-fd N"),
+        (["--ship", "s3://bucket/x", "--ship-credential-fd", "99"], "99: not open"),
+        (["--ship", "s3://bucket/x", "--ship-credential-fd", "1"], "not the number"),
+        (["--ship", "s3://bucket/x", "--ship-credential-fd", "x" * 99], "not the number"),
+        (["--ship", "file:///x", "--join-name", "x"], "can't be combined with --join-name"),
+        (["--ship-required"], "--ship-required, but nothing is shipped"),
+        (["--ship-credential-fd", "3"], "--ship-credential-fd, but nothing is shipped"),
+    ],
+)
+def test_a_wrong_line_is_refused_before_the_command(
+    sigwrap: Sigwrap, words: list[str], says: str
+) -> None:
+    done = sigwrap.run(*words, "--", "echo", "ran")
+    (line,) = done.stderr.decode().splitlines()
+    assert (done.returncode, done.stdout) == (REFUSED, b"") and says in line
+    assert "secret" not in line and not session_ids(str(sigwrap.store))
+
+
+def test_a_credential_that_can_not_be_read_is_refused(sigwrap: Sigwrap) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b'{"AccessKeyId": "hidden"}')
+    os.close(writing)
+    line = ("--ship", "s3://bucket/x", "--ship-credential-fd", str(reading), "--", "echo", "ran")
+    done = sigwrap.run(*line, pass_fds=[reading])
+    os.close(reading)
+    said = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (REFUSED, b"") and "has no credential" in said
+    assert "hidden" not in said
+
+
+def test_a_run_inside_a_session_can_not_ship(as_user: Sigwrap) -> None:
+    line = as_user.line("--ship", f"file://{as_user.folder}/lake", "--", "true")
+    done = as_user.run("--", *line)
+    assert done.returncode == REFUSED and b"in a session can't ship" in done.stderr
