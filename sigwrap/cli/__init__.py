@@ -29,6 +29,7 @@ hook_facts    what a hook looks up on the machine
 install       hook install, hook uninstall: the hook in an agent's own settings
 export        export
 ship          ship
+shipper       the process that --ship starts
 lake          lake sql, lake report, lake compact
 doctor        doctor
 several       the sessions that query, export and ship read

@@ -94,7 +94,7 @@ def _check_options(settings: RunSettings) -> None:
     if settings.ship and settings.join_name:
         how = f"once that session has ended: sigwrap ship {settings.join_name} --to URL"
         raise UsageError("--ship can't be combined with --join-name", how)
-    if not settings.ship and (settings.ship_required or settings.ship_credential_fd >= 0):
+    if not settings.ship and (settings.ship_required or settings.ship_credential_fd):
         option = "--ship-required" if settings.ship_required else "--ship-credential-fd"
         raise UsageError(f"{option}, but nothing is shipped", "name the place: --ship URL")
     if not is_url(settings.policy):

@@ -32,12 +32,12 @@ def start_shipper(settings: RunSettings, inherited: Inherited) -> Shipper:
     """Start it, and wait until it has its credential. SigwrapError if it can't ship."""
     refuse_inside("processes in a session can't ship sessions")
     fd = settings.ship_credential_fd
-    if settings.ship.lower().startswith("s3:") and fd < 0:
+    if settings.ship.lower().startswith("s3:") and not fd:
         raise UsageError(
             "--ship to a bucket needs --ship-credential-fd N",
             "the command could read one in the environment: 3< <(print-credential)",
         )
-    if fd >= 0 and not _is_from_caller(fd):
+    if fd and not _is_from_caller(fd):
         raise UsageError(f"--ship-credential-fd {fd}: not open", "give an open descriptor: 3<FILE")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = linux_process.fork()
@@ -48,7 +48,7 @@ def start_shipper(settings: RunSettings, inherited: Inherited) -> Shipper:
         finally:
             os._exit(0)
     theirs.close()
-    if fd >= 0:
+    if fd:
         os.close(fd)
     shipper = Shipper(settings, pid, ours)
     if problem := shipper.await_ready():
@@ -66,7 +66,7 @@ def _is_from_caller(fd: int) -> bool:
 def _run(settings: RunSettings, variables: dict[bytes, bytes], front: socket.socket) -> None:
     libc.set_dumpable(False)  # before the credential is read
     os.setsid()
-    if settings.ship_credential_fd >= 0:
+    if settings.ship_credential_fd:
         os.set_inheritable(settings.ship_credential_fd, False)
     release_inherited()
     os.dup2(0, 2, inheritable=False)
@@ -91,7 +91,7 @@ def _ship(settings: RunSettings, variables: dict[bytes, bytes], front: socket.so
     from sigwrap.log.reader import Session
 
     environment = {os.fsdecode(name): os.fsdecode(value) for name, value in variables.items()}
-    fd = settings.ship_credential_fd if settings.ship_credential_fd >= 0 else None
+    fd = settings.ship_credential_fd or None
     objects = objects_at(
         settings.ship, environment, timeout_s=settings.ship_timeout_s, credential_fd=fd
     )

@@ -5,6 +5,7 @@ objects      where segments go: a folder, or a bucket
 http         requests to one HTTP server, with retries and a deadline
 s3           a bucket of a store that speaks S3
 shipping     delivers each segment once, and remembers how far
+live         delivers what a session records while it runs
 lake         the rows as tables and views of DuckDB, ClickHouse, Spark and Trino
 duck         a lake read by DuckDB
 audit        checks of a lake: hash chains, two histories, missing ends, changed columns

@@ -15,11 +15,11 @@ from sigwrap.events import Event
 from sigwrap.fleet.objects import Objects
 from sigwrap.fleet.rows import Maker, Segment, batches
 from sigwrap.fleet.shipping import Cursor, put
+from sigwrap.log.chain import ChainWalk
 from sigwrap.log.codec import Row, decode_row
 from sigwrap.log.folder import journal_path
 from sigwrap.log.journal import JournalFile
 from sigwrap.log.reader import Session
-from sigwrap.report.check.verify import ChainWalk
 from sigwrap.report.folds.ending import Ending
 from sigwrap.report.query import QueryDatabase
 

@@ -108,7 +108,7 @@ class RunSettings(NamedTuple):
     rules_digest: str = ""  # of its policy and profile, if these are files
     door_fd: int = -1  # the listening socket for joining commands, already bound
     ship: str = ""  # the URL to ship to while the command runs
-    ship_credential_fd: int = -1
+    ship_credential_fd: int = 0  # 0: none
     ship_timeout_s: float = DEFAULT_SHIP_TIMEOUT_S
     ship_required: bool = False
     session_id: str = ""  # empty: a new one

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.binary.conftest import Run
+from tests.support.fleet import arrived, recorded
 
 pytestmark = pytest.mark.binary
 
@@ -132,3 +133,15 @@ def test_everything_that_a_command_imports_is_inside(binary: Path, run: Run, wor
     done = run(binary, *words.split())
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
+
+
+def test_it_ships_a_session_while_it_runs(binary: Path, run: Run, tmp_path: Path) -> None:
+    waits = 'until [ "$(ls "$1")" ]; do sleep 0.1; done; exit 3'
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    done = run(binary, "--ship", f"file://{lake}", "--", "sh", "-c", waits, "sh", lake)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert arrived(lake) == recorded(tmp_path / "store")
+    assert list((tmp_path / "tmp").iterdir()) == []
+    full = run(binary, "--ship", "file:///dev/full", "--ship-required", "--", "true")
+    assert full.returncode == 125 and "can't use /dev/full" in full.stderr

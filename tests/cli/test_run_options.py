@@ -40,7 +40,7 @@ def typed(*words: str) -> int:
 def test_every_setting_but_the_command_has_its_option() -> None:
     assert [each.field for each in RUN_OPTIONS if each.field not in RunSettings._fields] == []
     assert {each.field for each in RUN_OPTIONS} == set(RunSettings._fields) - {
-        *("command", "preset"),
+        *("command", "preset", "session_id"),
         *("door_fd", "rules_digest"),  # set by the start of a shared session
     }
 

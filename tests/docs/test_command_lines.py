@@ -57,6 +57,8 @@ WHOLE = {
     # A bucket, an engine or a server would be needed: tests/fleet and tests/process have them.
     "sigwrap ship": "sigwrap ship --help",
     "sigwrap ship --to otlp+https://HOST[:PORT][/PATH]": "sigwrap ship --help",
+    "sigwrap --ship s3://logs/agents --ship-credential-fd 3 -- claude 3< <(aws configure "
+    "export-credentials --format process)": "sigwrap run --help",
     "sigwrap ship --all --to s3://logs/laptops": "sigwrap ship --help",
     'sigwrap query --lake s3://logs/ci "…"': "sigwrap query --help",
     'sigwrap query --lake s3://logs/ci "select repo, reason from sessions"': (

@@ -134,7 +134,8 @@ def test_events_arrive_while_the_session_runs(place: Place) -> None:
 
 @pytest.mark.fleet
 @pytest.mark.parametrize("victims", ["front", "supervisor", "front and supervisor", "all"])
-def test_a_kill_of_sigwrap_loses_nothing(place: Place, victims: str) -> None:
+def test_a_kill_of_sigwrap_loses_nothing(as_user: Sigwrap, victims: str) -> None:
+    place = Place(as_user, None)
     process = place.start()
     place.await_some()
     (front,), shipper = _fronts(process.pid), _shipper(process)
@@ -174,15 +175,15 @@ def test_a_kill_of_the_shipper_at_any_piece_loses_nothing(as_user: Sigwrap, seaw
                 status, said = _end(process)
                 assert status == 3
                 kills += any(b"process that ships was killed" in each for each in said)
-                place.ship()
+    place.ship()
     assert kills >= 6
 
 
 @pytest.mark.parametrize(("words", "status"), [((), 3), (("--ship-required",), REFUSED)])
 def test_the_run_goes_on_without_its_shipper(
-    as_user: Sigwrap, words: tuple[str, ...], status: int
+    sigwrap: Sigwrap, words: tuple[str, ...], status: int
 ) -> None:
-    place = Place(as_user, None)
+    place = Place(sigwrap, None)
     process = place.start(*words)
     os.kill(_shipper(process), signal.SIGKILL)
     code, (line,) = _end(process)
@@ -193,9 +194,9 @@ def test_the_run_goes_on_without_its_shipper(
 @pytest.mark.fleet
 @pytest.mark.parametrize(("words", "status"), [((), 3), (("--ship-required",), REFUSED)])
 def test_a_frozen_store_is_one_line(
-    as_user: Sigwrap, seaweed: Store, words: tuple[str, ...], status: int
+    sigwrap: Sigwrap, seaweed: Store, words: tuple[str, ...], status: int
 ) -> None:
-    place = Place(as_user, seaweed)
+    place = Place(sigwrap, seaweed)
     seaweed.process.send_signal(signal.SIGSTOP)
     try:
         code, (line,) = _end(place.start("--ship-timeout", "1", *words))
@@ -206,8 +207,8 @@ def test_a_frozen_store_is_one_line(
 
 
 @pytest.mark.fleet
-def test_a_refused_credential_is_told_at_once(as_user: Sigwrap, seaweed: Store) -> None:
-    place = Place(as_user, seaweed)
+def test_a_refused_credential_is_told_at_once(sigwrap: Sigwrap, seaweed: Store) -> None:
+    place = Place(sigwrap, seaweed)
     place.url = "s3://forbidden/x"
     process = place.start()
     assert b"403" in reader(process.stderr).line()
@@ -216,8 +217,8 @@ def test_a_refused_credential_is_told_at_once(as_user: Sigwrap, seaweed: Store) 
 
 
 @pytest.mark.fleet
-def test_a_signal_ends_the_wait(as_user: Sigwrap, seaweed: Store) -> None:
-    place = Place(as_user, seaweed)
+def test_a_signal_ends_the_wait(sigwrap: Sigwrap, seaweed: Store) -> None:
+    place = Place(sigwrap, seaweed)
     process = place.start("--ship-timeout", "1h")
     (front,), shipper = _fronts(process.pid), _shipper(process)
     seaweed.process.send_signal(signal.SIGSTOP)

@@ -11,9 +11,9 @@ import pytest
 from sigwrap.errors import StoreError
 from sigwrap.fleet import rows
 from sigwrap.fleet.rows import EVENT_VIEWS, RECORDS, TABLES, Segment, segments
+from sigwrap.log.chain import ChainWalk
 from sigwrap.log.codec import Row
 from sigwrap.log.schema import VIEWS
-from sigwrap.report.check.verify import ChainWalk
 from tests.report.conftest import Scenario, Scenarios, tamper
 from tests.support.lakes import record_everything
 

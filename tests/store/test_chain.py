@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
+from sigwrap.log.chain import ChainWalk
 from sigwrap.log.codec import (
     Row,
     canonical_row,
@@ -11,7 +12,6 @@ from sigwrap.log.codec import (
     key_from_environment,
     next_hash,
 )
-from sigwrap.report.check.verify import ChainWalk
 from tests.support.harness import Sigwrap
 
 

@@ -11,17 +11,8 @@ from enum import Enum
 
 from sigwrap.errors import StoreError
 from sigwrap.events import EVENT_TYPES, Event, Payload
-from sigwrap.log.codec import (
-    KEY_VARIABLE,
-    Row,
-    canonical_row,
-    chain_key,
-    decode_row,
-    genesis,
-    hasher,
-    is_as_written,
-    next_hash,
-)
+from sigwrap.log.chain import ChainWalk
+from sigwrap.log.codec import KEY_VARIABLE, Row, decode_row, is_as_written
 from sigwrap.log.reader import Session
 from sigwrap.report.check.decisions import Reproduction
 
@@ -112,33 +103,6 @@ def with_reproduction(verification: Verification, reproduction: Reproduction) ->
     if not row or (verification.outcome is Outcome.BROKEN and 0 < verification.row <= row):
         return verification
     return replace(verification, outcome=Outcome.BROKEN, problem=reproduction.problem, row=row)
-
-
-class ChainWalk:
-    """Follows a log row by row, as the writer built it."""
-
-    def __init__(self, session_id: str, key: bytes | None) -> None:
-        self.seq = 0
-        prepared = chain_key(key)
-        self._empty = hasher(prepared)
-        self._head = genesis(session_id, prepared)
-
-    @property
-    def head(self) -> str:
-        return self._head.hex()
-
-    def follow(self, row: Row) -> str:
-        """Return what is wrong with this row, or an empty string."""
-        seq, time_ns, type_name, pid, payload, hash_hex = row
-        if seq != self.seq + 1:
-            return f"it follows row {self.seq}: the rows in between are missing"
-        canonical = canonical_row(seq, time_ns, type_name, pid, payload)
-        head = next_hash(self._head, canonical, self._empty)
-        if head.hex() != hash_hex:
-            return "its hash does not match its content and the rows before it"
-        self.seq = seq
-        self._head = head
-        return ""
 
 
 _FRAME = frozenset({"session_started", "session_ended"})
