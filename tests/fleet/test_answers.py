@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -148,14 +149,17 @@ def test_https_needs_a_certificate_that_is_trusted(sigwrap: Sigwrap) -> None:
         assert b"can't verify the certificate of localhost" in done.stderr
         done = sigwrap.run(*line, env={**_env(server), "SSL_CERT_FILE": str(CERTIFICATE)})
         assert (done.returncode, len(server.asked)) == (0, 1), done.stderr
-    reading, writing = os.pipe()
-    os.write(writing, b'{"AccessKeyId": "key", "SecretAccessKey": "secret"}')
-    os.close(writing)
-    env = {"AWS_ENDPOINT_URL": env["AWS_ENDPOINT_URL"], "SSL_CERT_FILE": str(CERTIFICATE)}
-    run = ("--ship", "s3://bucket", "--ship-credential-fd", str(reading), "--", "true")
-    done = sigwrap.run(*run, env=env, pass_fds=[reading])
-    os.close(reading)
-    assert (done.returncode, done.stderr, len(server.asked)) == (0, b"", 2)
+        reading, writing = os.pipe()
+        os.write(writing, b'{"AccessKeyId": "key", "SecretAccessKey": "secret"}')
+        os.close(writing)
+        line = ("--ship", "s3://bucket", "--ship-credential-fd", str(reading), "--", "true")
+        env = {
+            "AWS_ENDPOINT_URL": _env(server)["AWS_ENDPOINT_URL"],
+            "SSL_CERT_FILE": str(CERTIFICATE),
+        }
+        done = sigwrap.run(*line, env=env, pass_fds=[reading])
+        os.close(reading)
+        assert (done.returncode, done.stderr, len(server.asked)) == (0, b"", 2)
 
 
 @pytest.mark.parametrize(
