@@ -152,12 +152,12 @@ def test_https_needs_a_certificate_that_is_trusted(sigwrap: Sigwrap) -> None:
         reading, writing = os.pipe()
         os.write(writing, b'{"AccessKeyId": "key", "SecretAccessKey": "secret"}')
         os.close(writing)
-        line = ("--ship", "s3://bucket", "--ship-credential-fd", str(reading), "--", "true")
+        run = ("--ship", "s3://bucket", "--ship-credential-fd", str(reading), "--", "true")
         env = {
             "AWS_ENDPOINT_URL": _env(server)["AWS_ENDPOINT_URL"],
             "SSL_CERT_FILE": str(CERTIFICATE),
         }
-        done = sigwrap.run(*line, env=env, pass_fds=[reading])
+        done = sigwrap.run(*run, env=env, pass_fds=[reading])
         os.close(reading)
         assert (done.returncode, done.stderr, len(server.asked)) == (0, b"", 2)
 
