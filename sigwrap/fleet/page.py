@@ -58,7 +58,8 @@ _KINDS = {
 _NOT_NEWEST = f"""
 with hosts as ({QUESTIONS["versions"]})
 select * from hosts where version <> (
-  select version from hosts where regexp_full_match(version, '[0-9.]+') order by
+  select version from hosts where regexp_full_match(version, '[0-9.]+')
+  and length(version) < 40 order by
   list_transform(string_split(version, '.'), lambda n: try_cast(n as bigint)) desc limit 1)
 order by last_seen desc, host"""
 
