@@ -21,7 +21,7 @@ from sigwrap.text import printable, shortened
 
 _ROWS = 15
 _SHOWN = {"code": 140, "text": 60, "time": 60}  # characters
-_LONGEST = 4_000  # in a tooltip
+_LONGEST = 4_000  # of a tooltip
 _FEWEST = 23  # buckets beside the last one
 _CLOCKS_DIFFER_NS = 600 * 1_000_000_000  # among hosts, at most
 # For a period of that length: the part of a time that a chart groups by, and a step to list them.

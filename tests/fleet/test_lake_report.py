@@ -213,6 +213,7 @@ def test_sessions_with_times_after_the_period_are_named(lake: Path) -> None:
         {"count": -(1 << 63), "events": (1 << 63) - 1, "time": f"{DATE}T06\u2028<x>"},
         {"started": f"{DATE} 99", "last_event": f"{DATE}T<", "sigwrap": "9.999999999.1"},
         {"outcome": None, "session": "'; drop", "rule": "x" * 100_000, "host": "{since}%s"},
+        {"sigwrap": "1." * 50_000, "policy": "{0}", "message": "'", "repo": "{until}"},
     ],
 )
 def test_a_page_is_made_of_rows_with_any_content(lake: Path, odd: dict[str, Any]) -> None:
