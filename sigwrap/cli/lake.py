@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import os
-import re
 import time
-from enum import Enum
-from pathlib import Path
-from typing import Annotated
+from contextlib import suppress
+from typing import Annotated, Literal
 
 import typer
 
 from sigwrap.cli.group import App, Group
+from sigwrap.cli.several import OutputOption
 from sigwrap.cli.showing import show_lines
 from sigwrap.cli.whole_file import write_lines
 from sigwrap.errors import UsageError
@@ -21,16 +21,10 @@ from sigwrap.text import shell_words
 _DAY_S = 86_400
 _EXAMPLES = "7d, 12h, 2026-11-01 or 2026-11-29T14:00"
 
-_URL_HELP = "The lake: file:///DIR or s3://BUCKET/PREFIX"
-UrlOption = Annotated[str, typer.Option("--at", metavar="URL", help=_URL_HELP)]
-
-
-class Engine(Enum):
-    DUCKDB = "duckdb"
-    CLICKHOUSE = "clickhouse"
-    SPARK = "spark"
-    TRINO = "trino"
-
+UrlOption = Annotated[
+    str,
+    typer.Option("--at", metavar="URL", help="The lake: file:///DIR or s3://BUCKET/PREFIX"),
+]
 
 app = App(
     name="lake",
@@ -42,9 +36,10 @@ app = App(
 @app.command()
 def sql(
     engine: Annotated[
-        Engine | None, typer.Option("--engine", help="Engine that reads the lake")
+        Literal["duckdb", "clickhouse", "spark", "trino"] | None,
+        typer.Option("--engine", help="Engine that reads the lake"),
     ] = None,
-    at: Annotated[str, typer.Option("--at", metavar="URL", help=_URL_HELP)] = "",
+    at: UrlOption = "",
     date: Annotated[
         str | None,
         typer.Option(metavar="YYYY-MM-DD", help="Date to load or compact [default: yesterday]"),
@@ -65,7 +60,7 @@ def sql(
             raise UsageError(
                 "--questions has no other options", "its SQL is the same for each engine and lake"
             )
-        show_lines(script(time.time_ns()), paged=False)
+        show_lines(script(time.time_ns()))
         return
     if engine is None or not at:
         raise UsageError(f"{'--engine' if engine is None else '--at'} is missing")
@@ -74,7 +69,7 @@ def sql(
 
     yesterday = time.strftime("%Y-%m-%d", time.gmtime(time.time() - _DAY_S))
     day = yesterday if date is None else _date(date)
-    show_lines(SCRIPTS[engine.value](place_of(at), day), paged=False)
+    show_lines(SCRIPTS[engine](place_of(at), day))
 
 
 @app.command()
@@ -84,10 +79,7 @@ def report(
         str,
         typer.Option(metavar="TIME", help=f"Only what happened after TIME (UTC): {_EXAMPLES}"),
     ] = "30d",
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Output file"),
-    ] = None,
+    output: OutputOption = None,
 ) -> None:
     """Write a web page about all sessions.
 
@@ -104,7 +96,7 @@ def report(
     if output is not None:
         write_lines(str(output), page)
     else:
-        show_lines(page, paged=False)
+        show_lines(page)
 
 
 @app.command()
@@ -125,16 +117,13 @@ def compact(
     from sigwrap.fleet.duck import Lake
 
     done = Lake(at, os.environ).compact([_date(each) for each in date or []])
-    show_lines([f"compacted {counted(len(done), 'day')}", *done], paged=False)
+    show_lines([f"compacted {counted(len(done), 'day')}", *done])
 
 
 def _date(word: str) -> str:
-    try:
-        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", word):
-            time.strptime(word, "%Y-%m-%d")
+    with suppress(ValueError):
+        if datetime.date.fromisoformat(word).isoformat() == word:
             return word
-    except ValueError:
-        pass
     raise UsageError(f"--date {word}: not a date", "such as 2026-11-29")
 
 

@@ -63,7 +63,6 @@ class Lake:
             import duckdb
         except ImportError as error:
             raise UsageError("reading a lake needs DuckDB", _INSTALL) from error
-        self._error = duckdb.Error
         self._module = duckdb
         self.connection = duckdb.connect(
             config={
@@ -104,11 +103,13 @@ class Lake:
             said += [f"USE_SSL {str(endpoint.is_secure).lower()}"]
         self.execute(f"CREATE SECRET (TYPE s3, SCOPE {quoted(self.place)}, {', '.join(said)})")
 
-    def execute(self, sql: str) -> duckdb.DuckDBPyConnection:
+    def execute(
+        self, sql: str, connection: duckdb.DuckDBPyConnection | None = None
+    ) -> duckdb.DuckDBPyConnection:
         """Run SQL of sigwrap's own; StoreError if the files can't be read."""
         try:
-            return self.connection.execute(sql)
-        except self._error as error:
+            return (connection or self.connection).execute(sql)
+        except self._module.Error as error:
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: Exception) -> StoreError:
@@ -237,7 +238,7 @@ class Lake:
             if statements[0].type != self._module.StatementType.SELECT:
                 raise UsageError("the SQL is not a SELECT", "only reading is allowed")
             cursor = self.connection.execute(statements[0])
-        except self._error as error:
+        except self._module.Error as error:
             if _names_a_file(error):
                 raise self._unreadable(error) from error
             raise UsageError(f"SQL error: {_said(error)}") from error
@@ -246,17 +247,13 @@ class Lake:
 
     def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
         """Return the rows of SQL of sigwrap's own, which can be read beside others."""
-        try:
-            cursor = self.connection.cursor().execute(sql)
-        except self._error as error:
-            raise self._unreadable(error) from error
-        return self._fetched(cursor)
+        return self._fetched(self.execute(sql, self.connection.cursor()))
 
     def _fetched(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
         try:
             while rows := cursor.fetchmany(1_000):
                 yield from rows
-        except self._error as error:
+        except self._module.Error as error:
             raise self._unreadable(error) from error
 
 

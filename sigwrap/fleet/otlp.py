@@ -14,7 +14,6 @@ from math import isfinite
 from sigwrap.bare import Any, NamedTuple
 from sigwrap.events import (
     ABSORBED,
-    CONNECTION_TYPES,
     DENIED,
     EXEC_TYPES,
     REDIRECTED,
@@ -66,13 +65,15 @@ _NAMES = {
     "target_type": "sigwrap.target.type",
     "seq": "sigwrap.checkpoint.seq",
     "hash": "sigwrap.payload.hash",
+    "address": "network.peer.address",
+    "port": "network.peer.port",
 }
-_EXEC_NAMES = {**_NAMES, "path": "process.executable.path"}
-_CONNECT_NAMES = {**_NAMES, "address": "network.peer.address", "port": "network.peer.port"}
-_BIND_NAMES = {**_NAMES, "address": "network.local.address", "port": "network.local.port"}
+# By the first word of an event's type, or its direction.
 _OTHER_NAMES = {
-    "agent_signal": {**_NAMES, "signal": "sigwrap.signal.name", "number": "sigwrap.signal.number"},
-    "file_refused_likely": {**_NAMES, "command": "process.command_line"},
+    "exec": {"path": "process.executable.path"},
+    "bind": {"address": "network.local.address", "port": "network.local.port"},
+    "agent": {"signal": "sigwrap.signal.name", "number": "sigwrap.signal.number"},
+    "file": {"command": "process.command_line"},
 }
 # In the resource, or too long: policies, and recorded bytes.
 _LEFT_OUT = frozenset("session_id host sigwrap policy labels policy_sources text base64".split())
@@ -108,28 +109,75 @@ def requests(
     if (first := next(rest, None)) is None:
         return
     trace, whole = _Trace(session_id, first), chain((first,), rest)
-    found = _records(trace, whole, after_seq) if signal == LOGS else _spans(trace, whole)
+    found = trace.records(whole, after_seq) if signal == LOGS else trace.spans(whole)
     outer, inner, each = _PLACES[signal]
+    resource = _resource(session_id, first.payload)
     while some := [*islice(found, RECORDS_AT_ONCE)]:
         scope = {"scope": {"name": "sigwrap"}, each: [record for record, _ in some]}
-        body = {outer: [{"resource": {"attributes": trace.resource}, inner: [scope]}]}
+        body = {outer: [{"resource": {"attributes": resource}, inner: [scope]}]}
         yield Request(body, len(some), some[-1][1])
 
 
 class _Trace:
-    """The resource, and the spans that events belong to: of a process from its first exec on."""
+    """The session's records and spans. An event belongs to the span of its process, which begins
+    with its first exec."""
 
     def __init__(self, session_id: str, first: Event) -> None:
         parent = trace_context.parse(text(first.payload.get("traceparent")))
-        self.id = parent.trace_id if parent else trace_context.trace_id(session_id)
-        self.parent = parent.span_id if parent else ""
-        self.root = trace_context.span_id(session_id)
-        self.first = first
-        self.resource = _resource(session_id, first.payload)
-        self._session_id = session_id
+        self._id = parent.trace_id if parent else trace_context.trace_id(session_id)
+        self._parent = parent.span_id if parent else ""
+        self._root = trace_context.span_id(session_id)
+        self._session_id, self._first = session_id, first
         self._of_pid: dict[int, str] = {}
 
-    def span_of(self, event: Event) -> tuple[str, bool]:
+    def records(self, events: Iterable[Event], after_seq: int) -> Iterator[tuple[Json, int]]:
+        """Yield each event as a record, and its seq."""
+        for event in events:
+            span_id, _ = self._span_of(event)
+            if event.seq <= after_seq:
+                continue
+            warned = _SEVERITY.get(outcome(event), _INFO)
+            number, severity = _ERRORS if event.type in _SEVERE_TYPES else warned
+            record = {
+                "timeUnixNano": _time(event),
+                "observedTimeUnixNano": _time(event),
+                "severityNumber": number,
+                "severityText": severity,
+                "eventName": f"sigwrap.{_safe(event.type)}",
+                "body": {"stringValue": _safe(_sentence(event))},
+                "attributes": _attributes(event),
+                "traceId": self._id,
+                "spanId": span_id,
+            }
+            yield record, event.seq
+
+    def spans(self, events: Iterable[Event]) -> Iterator[tuple[Json, int]]:
+        """Yield each span when it has ended, the root last, and the seq of its last event."""
+        running: dict[str, Json] = {}
+        last = self._first
+        for last in events:
+            span_id, begins = self._span_of(last)
+            payload = last.payload
+            if begins:
+                running[span_id] = self._span(span_id, self._above(last), last)
+                if last.type not in EXEC_TYPES:
+                    tool = _safe(f"tool_call {text(payload.get('tool'))}")
+                    yield running.pop(span_id) | {"name": tool}, last.seq
+            elif last.type == "process_exited" and span_id in running:
+                span = running.pop(span_id)
+                _end(span, last, payload.get("exit_code"), text(payload.get("signal_name")))
+                yield span, last.seq
+            elif last.type in EXEC_TYPES and outcome(last) != DENIED:
+                running[span_id] |= {"name": _program(last), "attributes": _attributes(last)}
+        for span in running.values():
+            _end(span, last)
+            yield span, last.seq
+        root = self._span(self._root, self._parent, self._first)
+        root["name"] = f"sigwrap {root['name']}".rstrip()
+        _end(root, last, last.payload.get("exit_status") if last.type == "session_ended" else None)
+        yield root, last.seq
+
+    def _span_of(self, event: Event) -> tuple[str, bool]:
         """Return the span of the event, and whether the event begins it."""
         is_exec, found = event.type in EXEC_TYPES, self._of_pid.get(event.pid)
         if event.type == "tool_call_judged" or (is_exec and not found):
@@ -139,80 +187,25 @@ class _Trace:
             return made, True
         if event.type == "process_exited":
             self._of_pid.pop(event.pid, None)
-        return found or self.root, False
+        return found or self._root, False
 
-    def above(self, event: Event) -> str:
+    def _above(self, event: Event) -> str:
         """Return the span of the nearest ancestor that ran a program, or the root."""
         pids = (event.payload.get(name) for name in ("ppid", "below"))
         found = (self._of_pid.get(pid) for pid in pids if isinstance(pid, int))
-        return next(filter(None, found), self.root)
+        return next(filter(None, found), self._root)
 
-
-def _records(
-    trace: _Trace, session_events: Iterable[Event], after_seq: int
-) -> Iterator[tuple[Json, int]]:
-    """Yield each event as a record, and its seq."""
-    for event in session_events:
-        span_id, _ = trace.span_of(event)
-        if event.seq <= after_seq:
-            continue
-        severity = _ERRORS if event.type in _SEVERE_TYPES else _SEVERITY.get(outcome(event), _INFO)
-        time_ns = _time(event)
-        yield (
-            {
-                "timeUnixNano": time_ns,
-                "observedTimeUnixNano": time_ns,
-                "severityNumber": severity[0],
-                "severityText": severity[1],
-                "eventName": f"sigwrap.{_safe(event.type)}",
-                "body": {"stringValue": _safe(_sentence(event))},
-                "attributes": _attributes(event),
-                "traceId": trace.id,
-                "spanId": span_id,
-            },
-            event.seq,
-        )
-
-
-def _spans(trace: _Trace, session_events: Iterable[Event]) -> Iterator[tuple[Json, int]]:
-    """Yield each span when it has ended, the root last, and the seq of the event that ended it."""
-    running: dict[str, Json] = {}
-    last = trace.first
-    for last in session_events:
-        span_id, begins = trace.span_of(last)
-        payload = last.payload
-        if begins:
-            running[span_id] = _span(trace, span_id, trace.above(last), last)
-            if last.type not in EXEC_TYPES:
-                tool = _safe(f"tool_call {text(payload.get('tool'))}")
-                yield running.pop(span_id) | {"name": tool}, last.seq
-        elif last.type == "process_exited" and span_id in running:
-            span = running.pop(span_id)
-            _end(span, last, payload.get("exit_code"), text(payload.get("signal_name")))
-            yield span, last.seq
-        elif last.type in EXEC_TYPES and outcome(last) != DENIED:
-            running[span_id] |= {"name": _program(last), "attributes": _attributes(last)}
-    for span in running.values():
-        _end(span, last)
-        yield span, last.seq
-    root = _span(trace, trace.root, trace.parent, trace.first)
-    program = "".join(texts(trace.first.payload.get("command"))[:1])
-    root["name"] = _safe(f"sigwrap {program.rpartition('/')[2]}").rstrip()
-    _end(root, last, last.payload.get("exit_status") if last.type == "session_ended" else None)
-    yield root, last.seq
-
-
-def _span(trace: _Trace, span_id: str, parent: str, event: Event) -> Json:
-    return {
-        "traceId": trace.id,
-        "spanId": span_id,
-        **({"parentSpanId": parent} if parent else {}),
-        "name": _program(event),
-        "kind": _INTERNAL,
-        "startTimeUnixNano": _time(event),
-        "endTimeUnixNano": _time(event),
-        "attributes": _attributes(event),
-    }
+    def _span(self, span_id: str, parent: str, event: Event) -> Json:
+        return {
+            "traceId": self._id,
+            "spanId": span_id,
+            **({"parentSpanId": parent} if parent else {}),
+            "name": _program(event),
+            "kind": _INTERNAL,
+            "startTimeUnixNano": _time(event),
+            "endTimeUnixNano": _time(event),
+            "attributes": _attributes(event),
+        }
 
 
 def _end(span: Json, event: Event, code: object = None, why: str = "") -> None:
@@ -225,7 +218,8 @@ def _end(span: Json, event: Event, code: object = None, why: str = "") -> None:
 
 
 def _program(event: Event) -> str:
-    path = text(event.payload.get("path")) or "".join(texts(event.payload.get("argv"))[:1])
+    words = texts(event.payload.get("argv") or event.payload.get("command"))
+    path = text(event.payload.get("path")) or "".join(words[:1])
     return _safe(path.rpartition("/")[2])
 
 
@@ -251,14 +245,11 @@ def _resource(session_id: str, start: Payload) -> list[Json]:
 
 
 def _attributes(event: Event) -> list[Json]:
-    kind, payload = event.type, event.payload
-    names = _EXEC_NAMES if kind.startswith("exec_") else _OTHER_NAMES.get(kind, _NAMES)
-    found: dict[str, object] = {}
-    if kind in CONNECTION_TYPES:
-        names = _BIND_NAMES
-        if payload.get("direction") != "bind":
-            names = _CONNECT_NAMES
-            found = _server(payload)
+    payload, family = event.payload, event.type.partition("_")[0]
+    if payload.get("direction") == "bind":
+        family = "bind"
+    names = _NAMES | _OTHER_NAMES.get(family, {})
+    found: dict[str, object] = _server(payload) if family == "connection" else {}
     for name, value in payload.items():
         if value is not None and value != "" and name not in _LEFT_OUT:
             found[names.get(name) or f"sigwrap.{name}"] = value

@@ -12,7 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from urllib.parse import unquote
 
 import sigwrap
@@ -55,9 +55,8 @@ def ship_otlp(
     when the spans are delivered too, so a failure between them sends both again.
     """
     until_s = time.monotonic() + deadline_s
-    collectors = {
-        signal: Collector(url, signal, environment, until_s) for signal in _signals(environment)
-    }
+    variables = _variables(environment)
+    collectors = {each.signal: Collector(url, each, until_s) for each in variables}
     is_over, seq = not session.running, after_seq
     try:
         for request in requests(LOGS, session.id, session.events(), after_seq):
@@ -79,34 +78,17 @@ def ship_otlp(
         collector.complain_of_rejected()
 
 
-def _signals(environment: Mapping[str, str]) -> list[str]:
-    found = [
-        signal
-        for signal in (LOGS, TRACES)
-        if environment.get(f"OTEL_{signal.upper()}_EXPORTER", "").strip() != "none"
-    ]
-    if not found:
-        raise UsageError(
-            "OTEL_LOGS_EXPORTER and OTEL_TRACES_EXPORTER are both none", "unset one of them"
-        )
-    return found
-
-
 def destination(url: str, environment: Mapping[str, str]) -> str:
     """Return where each signal goes, without credentials. Raises UsageError."""
-    signals = _signals(environment)
-    return " ".join(str(_Variables(each, environment).address(url, each)) for each in signals)
+    return " ".join(str(each.address(url)) for each in _variables(environment))
 
 
 class Collector:
     """Where requests of one signal go. Each is sent until the collector takes or refuses it."""
 
-    def __init__(
-        self, url: str, signal: str, environment: Mapping[str, str], until_s: float
-    ) -> None:
+    def __init__(self, url: str, variables: _Variables, until_s: float) -> None:
         """`until_s`: when to give up, in time.monotonic(). Raises UsageError."""
-        variables = _Variables(signal, environment)
-        self._address = variables.address(url, signal)
+        self._address = variables.address(url)
         given = variables.headers()
         self._secrets = [part for value in given.values() for part in value.split()]
         self._headers = given | {
@@ -131,8 +113,7 @@ class Collector:
         sent = http.Request("POST", self._address.path, zipped, self._headers)
         answer = self._server.ask(lambda: sent, self._why_again, self._until_s)
         try:
-            found = json.loads(answer.body or b"{}")
-            partial = found.get("partialSuccess") or {}
+            partial = json.loads(answer.body or b"{}").get("partialSuccess") or {}
             rejected = int(partial.get("rejectedLogRecords") or partial.get("rejectedSpans") or 0)
             why = str(partial.get("errorMessage") or "")
         except _NO_OTLP:
@@ -153,13 +134,11 @@ class Collector:
         said = answer.body.decode("utf-8", "replace")
         for value in self._secrets:  # a server may repeat the headers
             said = said.replace(value, MASK)
-        with suppress(ValueError, RecursionError):
-            found = json.loads(said)
-            said = str(found.get("message", "")) if isinstance(found, dict) else ""
-        is_page = said.lstrip().startswith("<")
-        why = f"status {answer.status}" + (
-            f": {_line(said)}" if said.strip() and not is_page else ""
-        )
+        with suppress(*_NO_OTLP):
+            said = str(json.loads(said).get("message", ""))
+        why = f"status {answer.status}"
+        if said.strip() and not said.lstrip().startswith("<"):
+            why += f": {_line(said)}"
         if answer.status not in _TRY_AGAIN:
             self._fail(why, _HINTS.get(answer.status, ""))
         return why
@@ -172,23 +151,22 @@ def _line(said: str) -> str:
     return printable(" ".join(said[:_SHOWN_CHARACTERS].split()))
 
 
-class _Variables:
+class _Variables(NamedTuple):
     """OpenTelemetry's variables. One for the signal wins over the general one."""
 
-    def __init__(self, signal: str, environment: Mapping[str, str]) -> None:
-        self._of_signal = f"{_PREFIX}{signal.upper()}_"
-        self._environment = environment
+    signal: str
+    environment: Mapping[str, str]
 
     def named(self, name: str) -> tuple[str, str]:
         """Return the variable that counts, and its value."""
-        for variable in (self._of_signal + name, _PREFIX + name):
-            if value := self._environment.get(variable, "").strip():
+        for variable in (f"{_PREFIX}{self.signal.upper()}_{name}", f"{_PREFIX}{name}"):
+            if value := self.environment.get(variable, "").strip():
                 return f"${variable}", value
         return f"${_PREFIX}{name}", ""
 
-    def address(self, url: str, signal: str) -> http.Address:
+    def address(self, url: str) -> http.Address:
         """Return the whole address. No error shows what is given: it may have a password."""
-        where, given, path = "--to", url.removeprefix("otlp+"), f"/v1/{signal}"
+        where, given = "--to", url.removeprefix("otlp+")
         port: int | None = _PORT
         if url == "otlp:":
             (where, given), port = self.named("ENDPOINT"), None
@@ -199,9 +177,9 @@ class _Variables:
                 "give otlp+https://HOST[:PORT][/PATH], otlp+http://… or otlp: with "
                 f"${_PREFIX}ENDPOINT, and credentials in ${_PREFIX}HEADERS",
             )
-        if where == f"${self._of_signal}ENDPOINT":
-            return found._replace(path=found.path or "/")
-        return found._replace(path=found.path.rstrip("/") + path)
+        if where in ("--to", f"${_PREFIX}ENDPOINT"):
+            return found._replace(path=f"{found.path.rstrip('/')}/v1/{self.signal}")
+        return found._replace(path=found.path or "/")
 
     def headers(self) -> dict[str, str]:
         """Return the headers that the user gives. Values are encoded as %XX."""
@@ -236,3 +214,17 @@ class _Variables:
                 f"CLIENT_KEY: {getattr(failure, 'strerror', None) or type(failure).__name__}"
             ) from failure
         return context
+
+
+def _variables(environment: Mapping[str, str]) -> list[_Variables]:
+    """Return those of the signals that are sent."""
+    found = [
+        _Variables(signal, environment)
+        for signal in (LOGS, TRACES)
+        if environment.get(f"OTEL_{signal.upper()}_EXPORTER", "").strip() != "none"
+    ]
+    if not found:
+        raise UsageError(
+            "OTEL_LOGS_EXPORTER and OTEL_TRACES_EXPORTER are both none", "unset one of them"
+        )
+    return found

@@ -15,7 +15,7 @@ import pytest
 from sigwrap.cli.main import main
 from sigwrap.fleet.duck import Lake
 from sigwrap.fleet.page import lake_page
-from sigwrap.fleet.questions import DAY_NS, QUESTIONS, Period
+from sigwrap.fleet.questions import DAY_NS, QUESTIONS
 from tests.report.conftest import STARTED_NS, Scenario
 from tests.support.browser import CHROMIUM, Browser
 from tests.support.lakes import Select, asked_of_clickhouse, asked_of_sqlite, land
@@ -23,7 +23,7 @@ from tests.support.lakes import Select, asked_of_clickhouse, asked_of_sqlite, la
 pytestmark = pytest.mark.fleet
 
 DATE = "2025-11-21"
-PERIOD = Period("2025-11-20", "2025-11-22", f"{DATE}T06:03:22", 13)
+PERIOD = {"since": "2025-11-20", "until": "2025-11-22", "fresh": f"{DATE}T06:03:22", "width": 13}
 EVIL = "<script>alert(1)</script>'\"&\u202e\u05d2\u05d9\x1b[31m\n" + "x" * 10_000
 
 
@@ -110,10 +110,7 @@ def by_sqlite(logs: list[Scenario]) -> Iterator[Select]:
 
 
 def asked_of_each(answer: Any) -> dict[str, list[tuple[Any, ...]]]:
-    return {
-        name: answer(each.over(PERIOD) + (f"\norder by {each.order}" if each.order else ""))
-        for name, each in QUESTIONS.items()
-    }
+    return {name: answer(each.format(**PERIOD)) for name, each in QUESTIONS.items()}
 
 
 def test_duckdb_answers_each_question_as_sqlite_does(lake: Path, by_sqlite: Any) -> None:
@@ -135,7 +132,7 @@ def test_the_printed_questions_run_as_they_are(
 ) -> None:
     assert main(["lake", "sql", "--questions"]) == 0
     printed = capfd.readouterr().out
-    assert re.findall(r"^-- ([a-z-]+): ", printed, re.MULTILINE) == list(QUESTIONS)
+    assert re.findall(r"^-- ([a-z-]+)$", printed, re.MULTILINE) == list(QUESTIONS)
     statements = [each for each in printed.split(";\n") if each.strip()]
     assert len(statements) == len(QUESTIONS)
     for each in statements:
@@ -216,6 +213,7 @@ def test_sessions_with_times_after_the_period_are_named(lake: Path) -> None:
         {"count": -(1 << 63), "events": (1 << 63) - 1, "time": f"{DATE}T06\u2028<x>"},
         {"started": f"{DATE} 99", "last_event": f"{DATE}T<", "sigwrap": "9.999999999.1"},
         {"outcome": None, "session": "'; drop", "rule": "x" * 100_000, "host": "{since}%s"},
+        {"sigwrap": "1." * 50_000, "policy": "{0}", "message": "'", "repo": "{until}"},
     ],
 )
 def test_a_page_is_made_of_rows_with_any_content(lake: Path, odd: dict[str, Any]) -> None:
