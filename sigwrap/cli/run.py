@@ -94,9 +94,10 @@ def _check_options(settings: RunSettings) -> None:
     if settings.ship and settings.join_name:
         how = f"once that session has ended: sigwrap ship {settings.join_name} --to URL"
         raise UsageError("--ship can't be combined with --join-name", how)
-    if not settings.ship and (settings.ship_required or settings.ship_credential_fd):
-        option = "--ship-required" if settings.ship_required else "--ship-credential-fd"
-        raise UsageError(f"{option}, but nothing is shipped", "name the place: --ship URL")
+    for name in () if settings.ship else ("ship_required", "ship_credential_fd", "ship_timeout_s"):
+        if getattr(settings, name) != RunSettings._field_defaults[name]:
+            option = "--" + name.removesuffix("_s").replace("_", "-")
+            raise UsageError(f"{option}, but nothing is shipped", "name the place: --ship URL")
     if not is_url(settings.policy):
         if settings.policy_key or settings.policy_fallback:
             option = "--policy-key" if settings.policy_key else "--policy-fallback"
@@ -130,6 +131,8 @@ def _supervise(
         tell=note_in_time,
         child=child,
     )
+    if settings.ship:
+        front.send("log_sealed", ended.recorder.log.head)
     if _wants_report(settings, inherited):
         verbose = settings.verbose or is_unattended(inherited.environment)
         for line in _end_lines(ended, verbose=verbose):

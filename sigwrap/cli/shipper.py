@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import closing, suppress
 
-from sigwrap.bare import TYPE_CHECKING, socket
+from sigwrap.bare import TYPE_CHECKING, signal, socket
 from sigwrap.cli.control import refuse_inside
 from sigwrap.errors import InternalError, ObjectsError, SessionError, SigwrapError, UsageError
 from sigwrap.front.shipper import FAILED, LEFT, READY, SHIPPED, Shipper
@@ -21,11 +20,10 @@ from sigwrap.start.command import Inherited
 
 if TYPE_CHECKING:
     from sigwrap.fleet.live import Live
-    from sigwrap.log.reader import Session
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 10.0
-_ENDS_WITHIN_S, _LOOKS_EVERY_S = 30.0, 0.05
 _LONGEST_TEXT = 1_000
+_CHANGED = "another program changed the log, which was not shipped"
 
 
 def start_shipper(settings: RunSettings, inherited: Inherited) -> Shipper:
@@ -64,7 +62,8 @@ def _is_from_caller(fd: int) -> bool:
 
 
 def _run(settings: RunSettings, variables: dict[bytes, bytes], front: socket.socket) -> None:
-    libc.set_dumpable(False)  # before the credential is read
+    libc.set_parent_death_signal(signal.SIGKILL)  # while it reads the credential
+    libc.set_dumpable(False)
     os.setsid()
     if settings.ship_credential_fd:
         os.set_inheritable(settings.ship_credential_fd, False)
@@ -98,41 +97,45 @@ def _ship(settings: RunSettings, variables: dict[bytes, bytes], front: socket.so
     memory.forget(tuple(os.environb))  # root in the session can read them
     "name".encode("idna")  # imports what looks up a host
     own_code.import_nothing_more()
+    libc.set_parent_death_signal(0)
     _say(front, READY)
     store = settings.store or default_store(environment)
     session = Session(settings.session_id, database_path(store, settings.session_id))
     with closing(objects), closing(Live(session, objects, key_from_environment(variables))) as live:
-        _follow(session, live, front)
-        if not any(map(os.path.exists, session.files)):
+        head = _follow(live, front)
+        if not (head or any(map(os.path.exists, session.files))):
             return ""
+        last = session.last()
+        if head and (last is None or last.hash != head):
+            return _CHANGED
         try:
             with held(store, SESSIONS_FOLDER) as files:
                 done = ship(session, files, objects, live.cursor)
         except ObjectsError as error:  # its hint is for sigwrap ship
             return error.message
+    if head and done.head != head:
+        return _CHANGED
     return "" if done.is_whole else "; ".join(done.notes)
 
 
-def _follow(session: Session, live: Live, front: socket.socket) -> None:
-    """Deliver what the session records until it has ended."""
-    pause_s, has_run, has_failed = _FIRST_PAUSE_S, False, False
-    while _goes_on(front, pause_s) and (session.running or not has_run):
-        has_run = has_run or session.running
+def _follow(live: Live, front: socket.socket) -> str:
+    """Deliver what the session records until the run is over. Return the head of its log, as the
+    supervisor knows it; empty if it was killed."""
+    pause_s, has_failed = _FIRST_PAUSE_S, False
+    while (head := _head(front, pause_s)) is None:
         if (problem := live.deliver()) and not has_failed:
             has_failed = True
             _say(front, FAILED, problem)
         pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
-    until = time.monotonic() + _ENDS_WITHIN_S
-    while session.running and time.monotonic() < until:  # the front process was killed
-        time.sleep(_LOOKS_EVERY_S)
+    return head
 
 
-def _goes_on(front: socket.socket, pause_s: float) -> bool:
-    """Wait; return False if the run is over."""
+def _head(front: socket.socket, pause_s: float) -> str | None:
+    """Wait. Return the head if the run is over: only the front process, or its end, says so."""
     front.settimeout(pause_s)
     try:
-        return bool(front.recv(1))
+        return front.recv(_LONGEST_TEXT).decode()
     except TimeoutError:
-        return True
+        return None
     finally:
         front.settimeout(None)

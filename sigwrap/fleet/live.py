@@ -1,8 +1,8 @@
 """Deliver what a session records while it runs; `ship` delivers the rest once it has ended.
 
 A process of the session may change its journal. So only rows that continue the hash chain are
-delivered, up to the first that does not. If the log has other rows at the end, `ship` delivers all
-of it, and `sigwrap verify --lake` finds two histories.
+delivered. If the log has other rows at the end, `ship` delivers all of it, and `sigwrap verify
+--lake` finds two histories.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from sigwrap.errors import ObjectsError, StoreError
+from sigwrap.errors import InternalError, ObjectsError, StoreError
 from sigwrap.events import Event
 from sigwrap.fleet.objects import Objects
 from sigwrap.fleet.rows import Maker, Segment, batches
@@ -29,18 +29,18 @@ class Live:
         self.cursor = Cursor()  # what was delivered
         self._session = session
         self._objects = objects
-        self._walk = ChainWalk(session.id, key)
+        self._key = key
         self._journal: JournalFile | None = None
         self._first: Event | None = None
         self._waiting: Segment | None = None  # the store may have it, or not
-        self._is_changed = False
 
     def close(self) -> None:
         if self._journal is not None:
             self._journal.close()
+            self._journal = None
 
     def deliver(self) -> str:
-        """Deliver what is new. Return what the store could not do: the next call goes on there."""
+        """Deliver what is new. Return why that failed; the next call goes on there."""
         try:
             if self._waiting is not None:
                 self._put(self._waiting)
@@ -48,8 +48,10 @@ class Live:
                 self._put(self._segment(batch))
         except ObjectsError as error:
             return error.message
-        except StoreError:
-            self._is_changed = True
+        except Exception as error:
+            self.close()  # what was read and not delivered is read again
+            if not isinstance(error, StoreError):
+                return str(InternalError.of(error))
         return ""
 
     def _put(self, segment: Segment) -> None:
@@ -67,14 +69,15 @@ class Live:
         return segment._replace(is_live=True)
 
     def _new_rows(self) -> Iterator[Row]:
-        if self._is_changed:
-            return
+        """Yield the rows that follow what was delivered."""
         if self._journal is None or not self._journal.is_in_place:  # sigwrap may write it again
             self.close()
             self._journal = JournalFile.open(journal_path(self._session.path))
+        walk = ChainWalk(self._session.id, self._key, self.cursor.seq, self.cursor.head)
         for row in () if self._journal is None else self._journal.new_rows():
-            if row.seq <= self._walk.seq:
+            if row.seq <= walk.seq:
                 continue
-            if problem := self._walk.follow(row):
+            if problem := walk.follow(row):
                 raise StoreError(problem)
+            decode_row(row)  # as ship does: another program wrote a row that can't be read
             yield row

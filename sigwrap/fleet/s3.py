@@ -168,11 +168,10 @@ def _credentials(environment: Mapping[str, str], fd: int | None, timeout_s: floa
         found = [members.get(name) or "" for name in _MEMBERS]
     key_id, secret, token = (each if isinstance(each, str) else " " for each in found)
     if not all(map(_PRINTED.fullmatch, (key_id, secret, token or "-"))):
-        raise UsageError(
-            f"{where} has no credential for the bucket",
-            f"set {_NAMES[0]} and {_NAMES[1]}, or give --credential-fd N with the JSON of a "
-            "credential_process",
-        )
+        way_out = "give the JSON of an AWS credential_process"
+        if fd is None:
+            way_out = f"set {_NAMES[0]} and {_NAMES[1]}, or --credential-fd N: {way_out}"
+        raise UsageError(f"{where} has no credential for the bucket", way_out)
     return Credentials(key_id, secret, token)
 
 

@@ -51,6 +51,7 @@ class Shipped(NamedTuple):
     events: int  # delivered now
     notes: list[str]
     is_whole: bool  # everything that the log has is there
+    head: str = ""  # the hash of the last event that was put into a store
 
 
 def ship(
@@ -58,19 +59,19 @@ def ship(
 ) -> Shipped:
     """Deliver what is not there yet; `folder` has the session's files.
 
-    `live`: what was delivered while the session ran; it counts if the log still has it. Raise
-    ObjectsError if the destination can't be used now, StoreError if the cursor can't be kept.
+    `live`: what was delivered while the session ran, instead of the cursor; it counts if the log
+    still has it. Raise ObjectsError if the destination can't be used now, StoreError if the cursor
+    can't be kept.
     """
     progress = _Progress(session, folder, objects.name)
-    if progress.is_whole:
+    if live is not None:
+        progress.cursor = live if _fits(session, live) else Cursor()
+    elif progress.is_whole:
         return Shipped(0, [], True)
-    is_live = live is not None and _fits(session, live)
-    if live is not None and is_live:
-        progress.cursor = live
     begun, notes = progress.cursor, progress.notes
     events, damage = 0, ""
     ends = begun.seq, begun.next
-    rest = segments(session, ends=ends, after=begun.seq, apart=is_live)
+    rest = segments(session, ends=ends, after=begun.seq, apart=live is not None)
 
     def following() -> Segment | None:
         nonlocal damage
@@ -97,7 +98,7 @@ def ship(
         notes.append(f"{session.id}: shipped only its start: {damage}")
     elif not cursor.seq:
         notes.append(f"{session.id}: nothing was recorded")
-    return Shipped(events, notes, bool(cursor.seq) and not damage)
+    return Shipped(events, notes, bool(cursor.seq) and not damage, cursor.head)
 
 
 def send(

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _LAST_DEFENCE_S = 2.0
 _LAST_SWEEP_S = 30.0
-_SAYS_WHY_WITHIN_S = 0.5
+_SAYS_WHY_WITHIN_S, _SAYS_THAT_IT_WAITS_AFTER_S = 0.5, 1.0
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
 
 Tell = Callable[[str], None]
@@ -91,6 +91,7 @@ class FrontProcess(ParentOfOne):
         if self._caller is not None:
             self._watch(self._caller.pidfd, self._on_callers_end)
         self._shipper = shipper
+        self._log_head = ""
         if shipper is not None:
             self._all_below.spared = shipper.pid
             self._watch(shipper.fd, self._on_shipper)
@@ -124,16 +125,23 @@ class FrontProcess(ParentOfOne):
     def _shipped(self, shipper: Shipper) -> bool:
         """Wait until the rest was shipped; a signal ends the wait. Return False for status 125."""
         waiting, problem = select.epoll(), "not all events were shipped"
-        for fd in (shipper.fd, self._signals.fd):
-            waiting.register(fd, select.EPOLLIN)
-        is_told = shipper.is_over
-        is_interrupted = False
-        until = time.monotonic() + shipper.timeout_s + _SAYS_WHY_WITHIN_S
-        shipper.tell_end()
-        while not (shipper.is_over or is_interrupted) and time.monotonic() < until:
-            waiting.poll(seconds_until(until))
+        callers_end = -1 if self._caller is None else self._caller.pidfd
+        for fd in (shipper.fd, self._signals.fd, callers_end):
+            if fd >= 0:
+                waiting.register(fd, select.EPOLLIN)
+        is_told, is_ended = shipper.is_over, False
+        started = time.monotonic()
+        says_at: float | None = started + _SAYS_THAT_IT_WAITS_AFTER_S if os.isatty(2) else None
+        until = started + shipper.timeout_s + _SAYS_WHY_WITHIN_S
+        shipper.tell_end(self._log_head)
+        while not (shipper.is_over or is_ended) and (now := time.monotonic()) < until:
+            if says_at is not None and now >= says_at:
+                self._lines.tell("shipping the rest of the log; Ctrl+C ends this")
+                says_at = None
+            ready = waiting.poll(seconds_until(says_at or until))
             problem = shipper.problem() or problem
-            is_interrupted = any(each.number in _ENDING for each in self._signals.read())
+            is_ended = any(each.number in _ENDING for each in self._signals.read())
+            is_ended |= any(fd == callers_end for fd, _ in ready)
         if not (is_told or shipper.has_shipped):
             self._lines.tell(f"{problem}; sigwrap ship sends the rest")
             self._lines.flush()
@@ -338,6 +346,9 @@ class FrontProcess(ParentOfOne):
     def on_died_of(self, number: int) -> None:
         """End by this signal once the supervisor has ended."""
         self._died_of = number
+
+    def on_log_sealed(self, head: str) -> None:
+        self._log_head = head
 
     def on_held_up(self, status: int) -> None:
         """The run is over and its log sealed, but a system call of a thread of the supervisor does

@@ -28,9 +28,11 @@ class Shipper:
         said = self._end.recv(_LONGEST)
         return "" if said == READY else said[1:].decode() or _DIED
 
-    def tell_end(self) -> None:
-        """Tell it that the run is over."""
+    def tell_end(self, log_head: str) -> None:
+        """Tell it that the run is over. `log_head`: empty if the supervisor was killed."""
         with suppress(OSError):  # it has ended
+            if log_head:
+                self._end.send(log_head.encode())
             self._end.shutdown(socket.SHUT_WR)
 
     def problem(self) -> str:

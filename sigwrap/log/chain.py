@@ -6,13 +6,16 @@ from sigwrap.log.codec import Row, canonical_row, chain_key, genesis, hasher, ne
 
 
 class ChainWalk:
-    """Follows a log row by row, as the writer built it."""
+    """Follows a log row by row, as the writer built it.
 
-    def __init__(self, session_id: str, key: bytes | None) -> None:
-        self.seq = 0
+    `seq` and `head`: the last row that was followed, and its hash.
+    """
+
+    def __init__(self, session_id: str, key: bytes | None, seq: int = 0, head: str = "") -> None:
+        self.seq = seq
         prepared = chain_key(key)
         self._empty = hasher(prepared)
-        self._head = genesis(session_id, prepared)
+        self._head = bytes.fromhex(head) or genesis(session_id, prepared)
 
     @property
     def head(self) -> str:
