@@ -17,7 +17,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import sigwrap
-from sigwrap.bare import IO, TYPE_CHECKING, NamedTuple
+from sigwrap.bare import IO, TYPE_CHECKING, Any, NamedTuple
 from sigwrap.errors import SessionError, SigwrapError, UsageError
 from sigwrap.kernel.peer import ListenerCheck
 from sigwrap.text import printable
@@ -54,7 +54,7 @@ class Address(NamedTuple):
         return host if self.port is None else f"{host}:{self.port}"
 
     @property
-    def place(self) -> tuple[bytes, int]:
+    def place(self) -> tuple[Any, int]:
         """Return host and port for a socket.
 
         As bytes: for a str, Python would import the codec for international names, which one-file

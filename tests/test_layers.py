@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("record", "exec", "network", "approve", "control", "join"),
     },
     "report": {"log"},
-    "fleet": {"sigwrap", "kernel", "log", "report"},
+    "fleet": {"sigwrap", "kernel", "https", "log", "report"},
     "doctor": {
         *("kernel", "log", "start", "session", "front", "exec", "approve"),
         *("control", "session.run", "report"),
