@@ -90,17 +90,15 @@ def parsed(url: str) -> Address:
     scheme = url.partition("://")[0].lower()
     if scheme not in ("http", "https"):
         raise ValueError("not a supported URL")
-    if not _URL_CHARACTERS.fullmatch(url):
-        raise ValueError("it has a space or another character that must be written as %XX")
     with suppress(ValueError):
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
-        if _HOST.fullmatch(host) and port != 0:
+        if _URL_CHARACTERS.fullmatch(url) and _HOST.fullmatch(host) and port != 0:
             user, at, _ = parts.netloc.rpartition("@")
             login = unquote_to_bytes(user if ":" in user else f"{user}:")
             basic = f"Basic {b64encode(login).decode()}" if at else ""
             return Address(scheme == "https", host, port, parts.path, parts.query, basic)
-    raise ValueError("no host, or not a port number")
+    raise ValueError("no host, not a port number, or a character that must be written as %XX")
 
 
 def proxy_for(address: Address, environment: Mapping[str, str]) -> Address | None:
@@ -164,12 +162,10 @@ def verifying_context(environment: Mapping[str, str]) -> ssl.SSLContext:
 
 
 class Client:
-    def __init__(
-        self, address: Address, environment: Mapping[str, str], kind: str, longest: int
-    ) -> None:
-        """`kind`: the media type of a response, which has at most `longest` bytes. Raises
-        SigwrapError if no request could ever succeed."""
-        self._address, self._kind, self._longest = address, kind, longest
+    def __init__(self, address: Address, environment: Mapping[str, str], longest: int) -> None:
+        """`longest`: the bytes of a response. Raises SigwrapError if no request could ever
+        succeed."""
+        self._address, self._longest = address, longest
         self._listeners = None if address.is_secure else ListenerCheck()
         self._proxy = proxy_for(address, environment) if address.is_secure else None
         self._context = verifying_context(environment) if address.is_secure else None
@@ -192,7 +188,7 @@ class Client:
             if self._context is not None:
                 connection = self._context.wrap_socket(connection, server_hostname=address.place[0])
             with closing(connection):
-                headers = {"Host": address.authority, "Accept": self._kind}
+                headers = {"Host": address.authority, "Accept": "application/json, */*"}
                 headers["Authorization"] = address.authorization
                 response = _response(connection, "GET", address.target, headers)
                 if response.status != 200:

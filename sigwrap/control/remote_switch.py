@@ -40,7 +40,7 @@ EVERY_S = 10.0
 _MISSES_UNTIL_KILL = 3
 _RECORDED_EVERY = 30  # misses in a row, after the first
 _GIVE_UP_AFTER_S = WITHIN_S + 0.5  # the thread mostly gives up first, and knows why
-LONGEST_BODY = 64 * 1024
+_LONGEST_BODY = 64 * 1024
 _LONGEST_REASON = 200
 
 
@@ -48,15 +48,7 @@ class Killed(NamedTuple):
     reason: str  # a printable line
 
 
-class Alive(NamedTuple):
-    pass
-
-
-class Missed(NamedTuple):
-    reason: str
-
-
-Answer = Killed | Alive | Missed
+Answer = Killed | NoAnswer | None  # None: the run goes on
 
 
 class RemoteSwitch:
@@ -74,7 +66,7 @@ class RemoteSwitch:
         else:
             address = read_address(url, where, f"{ALLOWED}, or file:///PATH")
             self._url = str(address)
-            self._get = Client(address, environment, "application/json", LONGEST_BODY).get
+            self._get = Client(address, environment, _LONGEST_BODY).get
         self._fail_closed = fail_closed
         self._missed = 0  # in a row
         self._was_reached = False
@@ -135,13 +127,13 @@ class RemoteSwitch:
     def _give_up(self) -> None:
         if self._is_awaited:
             self._is_awaited = False
-            self._take(Missed("the poll does not return"))
+            self._take(NoAnswer("the poll does not return"))
 
     def _take(self, answer: Answer) -> None:
         if self.has_killed:
             return
-        if isinstance(answer, Missed):
-            self._miss(answer.reason)
+        if isinstance(answer, NoAnswer):
+            self._miss(answer.message)
             return
         if self._missed:
             self._record("killswitch_reached", {"missed": self._missed})
@@ -178,9 +170,9 @@ class RemoteSwitch:
             try:
                 self._answer = read_answer(self._get())
             except NoAnswer as missed:
-                self._answer = Missed(missed.message)
+                self._answer = missed
             except Exception as bug:
-                self._answer = Missed(f"internal error: {type(bug).__name__}")
+                self._answer = NoAnswer(f"internal error: {type(bug).__name__}")
             os.eventfd_write(self._answered_fd, 1)
 
 
@@ -219,25 +211,24 @@ def _read(path: str) -> bytes:
     """Raises NoAnswer."""
     try:
         with open_plain_file(path) as file:
-            return whole(file, LONGEST_BODY)
+            return whole(file, _LONGEST_BODY)
     except OSError as failure:
         raise NoAnswer(failure.strerror or type(failure).__name__) from failure
 
 
-def read_answer(body: bytes) -> Answer:
-    """Parse the body. Only a JSON object can keep the run alive: an error page cannot."""
+def read_answer(body: bytes) -> Killed | None:
+    """Parse the body. Raises NoAnswer. Only a JSON object can keep the run alive: an error page
+    cannot."""
     try:
         found = json.loads(body.decode())
     except (ValueError, RecursionError):
-        return Missed("the answer is not JSON")
+        raise NoAnswer("the answer is not JSON") from None
     if not isinstance(found, dict):
-        return Missed("the answer is not a JSON object")
-    match found.get("killed", False), found.get("reason"):
-        case True, str(reason):
-            line = shortened(printable(" ".join(reason.split())), _LONGEST_REASON)
-            return Killed(line or "no reason given")
-        case True, _:
-            return Killed("no reason given")
-        case False, _:
-            return Alive()
-    return Missed("in the answer, killed is neither true nor false")
+        raise NoAnswer("the answer is not a JSON object")
+    killed, reason = found.get("killed", False), found.get("reason")
+    if killed is False:
+        return None
+    if killed is not True:
+        raise NoAnswer("in the answer, killed is neither true nor false")
+    words = reason.split() if isinstance(reason, str) else ()
+    return Killed(shortened(printable(" ".join(words)), _LONGEST_REASON) or "no reason given")

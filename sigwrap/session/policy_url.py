@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from contextlib import closing, suppress
 
 from sigwrap.bare import NamedTuple, NoReturn, blake2b, signal
 from sigwrap.errors import PolicyError, SigwrapError
@@ -137,12 +138,9 @@ def _read_key(file: str) -> bytes:
 
 def _read_copy(path: str) -> bytes:
     """Return what is there, which may be anything; nothing if it cannot be read."""
-    try:
-        with open_plain_file(path) as file:
-            content: bytes = file.read(_LONGEST + 1)
-            return content
-    except OSError:
-        return b""
+    with suppress(OSError), open_plain_file(path) as file:
+        return file.read(_LONGEST + 1)
+    return b""
 
 
 def _keep(path: str, data: bytes, tell: Tell) -> None:
@@ -151,11 +149,8 @@ def _keep(path: str, data: bytes, tell: Tell) -> None:
             file.write(data)
 
     try:
-        folder = private_folder(os.path.dirname(path))
-        try:
+        with closing(private_folder(os.path.dirname(path))) as folder:
             os.close(folder.put_new(os.path.basename(path), write))
-        finally:
-            folder.close()
     except OSError as failure:
         tell(f"cannot keep a copy of the policy in {path}: {failure.strerror}")
 
@@ -179,18 +174,17 @@ def _fetched(address: Address, environment: Mapping[str, str]) -> bytes:
 
 def _ask(address: Address, environment: Mapping[str, str], to: int) -> NoReturn:
     """Send the answer with status 0, or the reason why there is none."""
-    status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
         signal.alarm(_WITHIN_S)
         libc.set_process_name(b"sigwrap-policy")  # no supervisor for the kill switch
         try:
-            answer, found = Client(address, environment, "*/*", _LONGEST).get(), 0
+            answer, status = Client(address, environment, _LONGEST).get(), 0
         except SigwrapError as failure:
-            answer, found = failure.message.encode("utf-8", "replace"), 1
+            answer, status = failure.message.encode("utf-8", "replace"), 1
         with open(to, "wb") as pipe:
             pipe.write(answer)
-        status = found
-    finally:
         os._exit(status)
+    finally:
+        os._exit(1)

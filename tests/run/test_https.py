@@ -142,7 +142,7 @@ LONG = b"x" * (LONGEST + 1)
 
 
 def client(url: str) -> Client:
-    return Client(read_address(url, OPTION), {}, "*/*", LONGEST)
+    return Client(read_address(url, OPTION), {}, LONGEST)
 
 
 @pytest.fixture
