@@ -12,7 +12,7 @@ import socket
 import time
 from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -77,9 +77,7 @@ def read_address(url: str, where: str, allowed: str = ALLOWED) -> Address:
     try:
         address = parsed(url)
         if not address.is_secure and not _LOOPBACK.fullmatch(address.host):
-            raise ValueError(
-                "http is allowed to this machine only: use https, whose response can be verified"
-            )
+            raise ValueError("http is allowed to this machine only: use https, which is verified")
     except ValueError as wrong:
         raise UsageError(f"{where}: {wrong}", allowed) from None
     return address
@@ -116,10 +114,7 @@ def proxy_for(address: Address, environment: Mapping[str, str]) -> Address | Non
         proxy = parsed(given if "://" in given else f"http://{given}")
         if not proxy.is_secure:
             return proxy
-    raise UsageError(
-        f"${name}: not the URL of an http:// proxy, the only kind that is supported",
-        "set it to http://HOST:PORT, or unset it",
-    )
+    raise UsageError(f"${name}: not an http:// proxy", "set it to http://HOST:PORT, or unset it")
 
 
 def verifying_context(environment: Mapping[str, str]) -> ssl.SSLContext:
@@ -182,12 +177,12 @@ class Client:
 
     def _get(self) -> bytes:
         address = self._address
-        with closing(_connect(self._proxy or address, self._listeners)) as connection:
+        with _connect(self._proxy or address, self._listeners) as connection:
             if self._proxy is not None:
                 self._pass(connection, self._proxy)
             if self._context is not None:
                 connection = self._context.wrap_socket(connection, server_hostname=address.place[0])
-            with closing(connection):
+            with connection:
                 headers = {"Host": address.authority, "Accept": "application/json, */*"}
                 headers["Authorization"] = address.authorization
                 response = _response(connection, "GET", address.target, headers)
@@ -247,11 +242,9 @@ def _connect(server: Address, listeners: ListenerCheck | None) -> socket.socket:
     host, port = server.place
     hosts = (b"127.0.0.1", b"::1") if host == b"localhost" else (host,)
     flags = socket.AI_NUMERICHOST if listeners else 0  # http: a name could be another machine
-    places = [
-        place
-        for each in hosts
-        for place in socket.getaddrinfo(each, port, type=socket.SOCK_STREAM, flags=flags)
-    ]
+    places = []
+    for each in hosts:
+        places += socket.getaddrinfo(each, port, type=socket.SOCK_STREAM, flags=flags)
     failures: list[OSError | NoAnswer] = []
     for family, _, _, _, place in places:
         connection = socket.socket(family, socket.SOCK_STREAM)

@@ -34,7 +34,6 @@ from sigwrap.start.policy_files import find_base, load_with_sources, with_source
 
 _WITHIN_S = 10  # for the whole answer
 _LONGEST = 4 * MAX_TEXT_CHARACTERS
-_MOST_KEY_BYTES = 4096
 _FOLDER = "policies"
 
 Loaded = tuple[Policy, tuple[Source, ...]]
@@ -130,7 +129,7 @@ def _find_shipped(name: str, source: Source) -> Source | None:
 def _read_key(file: str) -> bytes:
     try:
         with open_plain_file(file) as opened:
-            content = opened.read(_MOST_KEY_BYTES)
+            content = opened.read(_LONGEST)
     except OSError as failure:
         raise PolicyError(f"--policy-key {file}: {failure.strerror}") from failure
     return public_key(content, file)
