@@ -179,7 +179,7 @@ class Client:
         address = self._address
         with _connect(self._proxy or address, self._listeners) as connection:
             if self._proxy is not None:
-                self._pass(connection, self._proxy)
+                self._tunnel(connection, self._proxy)
             if self._context is not None:
                 connection = self._context.wrap_socket(connection, server_hostname=address.place[0])
             with connection:
@@ -195,7 +195,7 @@ class Client:
                     raise NoAnswer("the response is incomplete")
                 return body
 
-    def _pass(self, connection: socket.socket, proxy: Address) -> None:
+    def _tunnel(self, connection: socket.socket, proxy: Address) -> None:
         """Make the proxy pass on what follows."""
         host = self._address._replace(port=self._address.place[1]).authority
         headers = {"Host": host, "Proxy-Authorization": proxy.authorization}

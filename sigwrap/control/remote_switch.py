@@ -7,8 +7,8 @@ kill the run. A kill cannot be taken back.
 A thread polls, since a name server, a file or the server decides how long that takes. The loop's
 own clock decides which polls are missed: a thread that never comes back is a row of missed polls.
 The thread starts before the command does. It has a descriptor table of its own, so the next poll
-gets its socket however many processes the command makes the supervisor hold. It imports nothing and
-reads no certificates any more, since the command may be able to change them.
+gets its socket however many processes the command makes the supervisor hold. It imports nothing any
+more, since the command may be able to change that.
 """
 
 from __future__ import annotations
@@ -58,11 +58,10 @@ class RemoteSwitch:
         """`where`: the option or variable that had the URL. Raises SigwrapError if no poll of it
         could ever succeed."""
         self._file = ""
-        self._get: Callable[[], bytes]
         if url.lower().startswith("file://"):
             url = re.split("[?#]", url)[0]
             self._url, self._file = printable(url), _path_in(url, where)
-            self._get = partial(_read, self._file)
+            self._get: Callable[[], bytes] = partial(_read, self._file)
         else:
             address = read_address(url, where, f"{ALLOWED}, or file:///PATH")
             self._url = str(address)
@@ -170,7 +169,7 @@ class RemoteSwitch:
             try:
                 self._answer = read_answer(self._get())
             except NoAnswer as missed:
-                self._answer = missed
+                self._answer = NoAnswer(missed.message)  # without what its traceback keeps open
             except Exception as bug:
                 self._answer = NoAnswer(f"internal error: {type(bug).__name__}")
             os.eventfd_write(self._answered_fd, 1)

@@ -90,8 +90,7 @@ class _Remote(NamedTuple):
     def name_of_copy(self) -> str:
         """Return a name by key and URL, without its user and password, which may change."""
         parts = (self.key.hex(), self.address.authority, self.address.target)
-        digest: str = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-        return f"{digest}.yaml"
+        return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest() + ".yaml"
 
     def read(self, data: bytes, *, may_be_expired: bool = False) -> Loaded:
         """Return the policy and its texts. Raises PolicyError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from sigwrap.https import NoAnswer
 from sigwrap.session.loop import Loop
 from sigwrap.session.run_end import SwitchedOff
 from tests.support.stand_in import session_of
+from tests.support.waiting import PATIENCE_S
 
 OPTION = "--killswitch-url"
 
@@ -272,6 +274,24 @@ def test_a_late_answer_counts_only_if_it_kills(
     assert polled.killed == ([("stop", "file:///x")] if late == KILLED else [])
     names = [name for name, _ in polled.events]
     assert ("killswitch_reached" in names) == (late == KILLED)
+
+
+def test_a_missed_poll_keeps_no_connection_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    polled = Polled(monkeypatch)
+    monkeypatch.setattr(module, "_GIVE_UP_AFTER_S", 60)
+    here, there = socket.socketpair()
+    there.settimeout(PATIENCE_S)
+
+    def get() -> bytes:
+        connection = here.makefile("rb")
+        raise NoAnswer(f"status 503 of {connection}")
+
+    polled.get = get
+    polled.start()
+    polled.until(lambda: bool(polled.events))
+    here.close()
+    assert there.recv(1) == b""
+    there.close()
 
 
 def test_an_internal_error_is_a_miss_and_shows_no_secret(
