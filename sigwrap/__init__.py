@@ -8,6 +8,7 @@ text          text: escaped, masked, and read as a word, a duration or a size
 events        the types of the log's events, the outcomes of actions, and their counts
 machine       the machine's architecture, its system call numbers, its capabilities
 calls         the mediated system calls
+https         addresses of web servers, and a client that gets one short answer
 
 start         prepares the command: its program, its environment, the policy's files
 kernel        the kernel's interfaces: seccomp, ptrace, memory, processes, signals

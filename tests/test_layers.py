@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "early": set(),
     "imports": set(),
     "kernel": set(),
+    "https": {"sigwrap", "kernel"},
     "log": {"kernel"},
     "start": {"sigwrap", "imports", "kernel"},
     "session": {"kernel", "log"},
@@ -46,14 +47,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "exec": {"kernel", "log", "start", "session", "record"},
     "network": {"kernel", "session"},
     "approve": {"kernel", "log", "session", "front"},
-    "control": {"sigwrap", "kernel", "log", "session", "approve"},
+    "control": {"https", "kernel", "log", "session", "approve"},
     "join": {"kernel", "start", "session", "front", "approve"},
     "session.run": {
-        *("sigwrap", "kernel", "log", "start", "session", "front", "signal", "files", "record"),
-        *("exec", "network", "approve", "control", "join"),
+        *("sigwrap", "kernel", "https", "log", "start", "session", "front", "signal", "files"),
+        *("record", "exec", "network", "approve", "control", "join"),
     },
     "report": {"log"},
-    "fleet": {"sigwrap", "kernel", "log", "report"},
+    "fleet": {"sigwrap", "kernel", "https", "log", "report"},
     "doctor": {
         *("kernel", "log", "start", "session", "front", "exec", "approve"),
         *("control", "session.run", "report"),
@@ -160,6 +161,7 @@ def test_a_run_does_not_import_what_reads_the_command_line() -> None:
         "import sys; import sigwrap.cli.main, sigwrap.cli.run, sigwrap.session.run;"
         "print([each for each in ('typer', 'rich', 'sqlite_utils', 'sigwrap.report', 'ssl',"
         " 'sigwrap.control.remote_switch', 'sigwrap.session.policy_url', 'sigwrap.policy.signed',"
+        " 'sigwrap.https',"
         " 'sigwrap.network.handler', 'typing', 'yaml', 'difflib',"
         " 'sigwrap.fleet', 'sigwrap.log.trace_context',"
         " 'pkgutil')"

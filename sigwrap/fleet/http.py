@@ -7,7 +7,6 @@ Its connection is kept for the next request, unless the answer is late.
 from __future__ import annotations
 
 import random
-import re
 import socket
 import time
 from collections.abc import Callable
@@ -15,10 +14,11 @@ from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPMessage
 from math import inf
 from threading import Thread
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from sigwrap import https
 from sigwrap.errors import ObjectsError
+from sigwrap.https import Address as Address
 
 if TYPE_CHECKING:
     import ssl
@@ -27,23 +27,6 @@ Result = TypeVar("Result")
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _LONGEST_ANSWER = 1 << 16
-_URL = re.compile("[!-~]+")
-_HOST = re.compile("[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f:.]+")
-
-
-class Address(NamedTuple):
-    is_secure: bool
-    host: str
-    port: int | None = None  # None: the usual one
-    path: str = ""
-
-    @property
-    def authority(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port is None else f"{host}:{self.port}"
-
-    def __str__(self) -> str:
-        return f"http{'s' * self.is_secure}://{self.authority}{self.path}"
 
 
 class Request(NamedTuple):
@@ -136,15 +119,13 @@ class Server:
         return answer
 
     def _connected(self, seconds: float) -> socket.socket:
-        # As bytes: a str needs the codec for international names, which one-file sigwrap lacks.
-        host = self._address.host.encode()
-        place: Any = (host, self._address.port or (443 if self._address.is_secure else 80))
+        place = self._address.place
         connection = socket.create_connection(place, seconds)
         # http.client sends the head and the body apart, and the second would wait for 40 ms.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._context is None:
             return connection
-        return self._context.wrap_socket(connection, server_hostname=host)
+        return self._context.wrap_socket(connection, server_hostname=place[0])
 
     def _reason(self, failure: OSError | HTTPException) -> str:
         if verified := getattr(failure, "verify_message", ""):
@@ -152,11 +133,7 @@ class Server:
                 f"can't verify the certificate of {self._address.authority}: {verified}",
                 "set $SSL_CERT_FILE to the certificates that you trust",
             ) from failure
-        if isinstance(failure, TimeoutError):
-            return "no answer in time"
-        if isinstance(failure, HTTPException):
-            return f"not a complete HTTP answer ({type(failure).__name__})"
-        return failure.strerror or type(failure).__name__
+        return "no answer in time" if isinstance(failure, TimeoutError) else https.why(failure)
 
 
 def within(seconds: float, call: Callable[[], Result]) -> Result:
@@ -182,15 +159,11 @@ def within(seconds: float, call: Callable[[], Result]) -> Result:
 
 def parsed(url: str, usual_port: int | None = None) -> Address | None:
     """Return the address, or None. The URL may have a password, so no error shows it."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        return None
-    has_more = "@" in parts.netloc or parts.query or parts.fragment or not _URL.fullmatch(url)
-    if parts.scheme not in ("http", "https") or not _HOST.fullmatch(host) or port == 0 or has_more:
-        return None
-    return Address(parts.scheme == "https", host, port or usual_port, parts.path)
+    with suppress(ValueError):
+        found = https.parsed(url)
+        if not found.authorization and "?" not in url and "#" not in url:
+            return found._replace(port=found.port or usual_port)
+    return None
 
 
 def verifying_context(authorities: str = "") -> ssl.SSLContext:

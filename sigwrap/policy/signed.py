@@ -12,14 +12,13 @@ from sigwrap.errors import PolicyError, UsageError
 from sigwrap.policy.ed25519 import verifies
 
 _MARK = b"# signature: "
-_KEY_BYTES = 32
 _BEGIN, _END = b"-----BEGIN PUBLIC KEY-----", b"-----END PUBLIC KEY-----"
 _BEFORE_A_KEY = bytes.fromhex("302a300506032b6570032100")  # RFC 8410, 4
 _HOW_TO_SIGN = (
     "to sign it: printf '# signature: %s\\n' \"$(openssl pkeyutl -sign -rawin -inkey KEY "
     '-in FILE | openssl base64 -A)" >> FILE'
 )
-_WANTED = "a public Ed25519 key has 64 hex digits, or is from: openssl pkey -in KEY -pubout"
+_WANTED = "a public Ed25519 key is from: openssl pkey -in KEY -pubout"
 
 
 def signed_text(data: bytes, key: bytes, name: str, key_file: str) -> str:
@@ -44,19 +43,14 @@ def signed_text(data: bytes, key: bytes, name: str, key_file: str) -> str:
 
 def public_key(content: bytes, key_file: str) -> bytes:
     """Return the 32 bytes of the key. Raises UsageError."""
-    words = content.split()
-    if b"PRIVATE" in words:
+    if b"PRIVATE" in content.split():
         why = f"--policy-key {key_file}: it is a private key, which belongs to the signer only"
         raise UsageError(why, f"to get the public one: openssl pkey -in {key_file} -pubout")
-    body = content.strip()
     try:
-        if body.startswith(_BEGIN):
-            body = a2b_base64(body.removeprefix(_BEGIN).removesuffix(_END))
-            key = body.removeprefix(_BEFORE_A_KEY)
-        else:
-            key = bytes.fromhex(body.decode())
+        body = a2b_base64(content.strip().removeprefix(_BEGIN).removesuffix(_END))
     except ValueError:
-        key = b""
-    if len(key) != _KEY_BYTES:
+        body = b""
+    key = body.removeprefix(_BEFORE_A_KEY)
+    if len(key) != 32 or key == body:
         raise UsageError(f"--policy-key {key_file}: not a public Ed25519 key", _WANTED)
     return key

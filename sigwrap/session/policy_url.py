@@ -14,12 +14,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from http.client import HTTPException
+from contextlib import closing, suppress
 
 from sigwrap.bare import NamedTuple, NoReturn, blake2b, signal
-from sigwrap.control.remote_switch import NoAnswer, Web, getter_of, read_address, why_no_answer
 from sigwrap.errors import PolicyError, SigwrapError
 from sigwrap.events import Payload
+from sigwrap.https import Address, Client, NoAnswer, read_address
 from sigwrap.kernel import libc
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import open_plain_file
@@ -34,10 +34,6 @@ from sigwrap.start.policy_files import find_base, load_with_sources, with_source
 
 _WITHIN_S = 10  # for the whole answer
 _LONGEST = 4 * MAX_TEXT_CHARACTERS
-_MOST_KEY_BYTES = 4096
-# http elsewhere could show a password, and an attacker could hide a new policy until the old one
-# expires: the signature proves no more than the text.
-_ALLOWED = "https://…, or http:// to this machine (localhost, 127.0.0.1, [::1])"
 _FOLDER = "policies"
 
 Loaded = tuple[Policy, tuple[Source, ...]]
@@ -45,24 +41,23 @@ Loaded = tuple[Policy, tuple[Source, ...]]
 
 def load_by_url(
     settings: RunSettings,
-    environment: Mapping[bytes, bytes],
+    environment: Mapping[str, str],
     store: str,
     variables: Mapping[str, str],
     tell: Tell,
 ) -> tuple[Policy, tuple[Source, ...], Payload]:
     """Return the policy, its texts, and for the first event where it is from."""
-    address = read_address(settings.policy, "--policy", _ALLOWED)
-    assert isinstance(address, Web), "is_url knows the schemes"
+    address = read_address(settings.policy, "--policy")
     remote = _Remote(address, _read_key(settings.policy_key), settings.policy_key, variables)
     fallback = None
     if settings.policy_fallback:  # at each start: a mistake in it must not wait for an outage
         fallback = load_with_sources(settings.policy_fallback, variables=variables)
     copy = os.path.join(store, _FOLDER, remote.name_of_copy)
-    origin = {"policy_url": address.shown, "policy_from": "server"}
+    origin = {"policy_url": str(address), "policy_from": "server"}
     try:
         data = _fetched(address, environment)
     except NoAnswer as why:
-        what = f"cannot get the policy {address.shown}: {why}"
+        what = f"cannot get the policy {address}: {why}"
     else:
         found, kept = remote.read(data), _read_copy(copy)
         if data != kept:
@@ -86,7 +81,7 @@ def load_by_url(
 
 
 class _Remote(NamedTuple):
-    address: Web
+    address: Address
     key: bytes
     key_file: str
     variables: Mapping[str, str]
@@ -94,13 +89,12 @@ class _Remote(NamedTuple):
     @property
     def name_of_copy(self) -> str:
         """Return a name by key and URL, without its user and password, which may change."""
-        parts = (self.key.hex(), self.address.place.lower(), self.address.target)
-        digest: str = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-        return f"{digest}.yaml"
+        parts = (self.key.hex(), self.address.authority, self.address.target)
+        return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest() + ".yaml"
 
     def read(self, data: bytes, *, may_be_expired: bool = False) -> Loaded:
         """Return the policy and its texts. Raises PolicyError."""
-        name = self.address.shown
+        name = str(self.address)
         source = Source(name, signed_text(data, self.key, name, self.key_file))
         policy, sources = with_sources(source, variables=self.variables, find_base=_find_shipped)
         if not policy.sequence or not policy.expires:
@@ -118,7 +112,7 @@ class _Remote(NamedTuple):
             return
         if policy.sequence < last:
             raise PolicyError(
-                f"{self.address.shown}: sequence {policy.sequence} is lower than {last}, which was "
+                f"{self.address}: sequence {policy.sequence} is lower than {last}, which was "
                 "accepted before",
                 "the server may repeat an old policy; a new one needs a higher sequence",
             )
@@ -134,7 +128,7 @@ def _find_shipped(name: str, source: Source) -> Source | None:
 def _read_key(file: str) -> bytes:
     try:
         with open_plain_file(file) as opened:
-            content = opened.read(_MOST_KEY_BYTES)
+            content = opened.read(_LONGEST)
     except OSError as failure:
         raise PolicyError(f"--policy-key {file}: {failure.strerror}") from failure
     return public_key(content, file)
@@ -142,12 +136,9 @@ def _read_key(file: str) -> bytes:
 
 def _read_copy(path: str) -> bytes:
     """Return what is there, which may be anything; nothing if it cannot be read."""
-    try:
-        with open_plain_file(path) as file:
-            content: bytes = file.read(_LONGEST + 1)
-            return content
-    except OSError:
-        return b""
+    with suppress(OSError), open_plain_file(path) as file:
+        return file.read(_LONGEST + 1)
+    return b""
 
 
 def _keep(path: str, data: bytes, tell: Tell) -> None:
@@ -156,16 +147,13 @@ def _keep(path: str, data: bytes, tell: Tell) -> None:
             file.write(data)
 
     try:
-        folder = private_folder(os.path.dirname(path))
-        try:
+        with closing(private_folder(os.path.dirname(path))) as folder:
             os.close(folder.put_new(os.path.basename(path), write))
-        finally:
-            folder.close()
     except OSError as failure:
         tell(f"cannot keep a copy of the policy in {path}: {failure.strerror}")
 
 
-def _fetched(address: Web, environment: Mapping[bytes, bytes]) -> bytes:
+def _fetched(address: Address, environment: Mapping[str, str]) -> bytes:
     """Raises NoAnswer."""
     ours, theirs = os.pipe()
     pid = linux_process.fork()
@@ -182,23 +170,19 @@ def _fetched(address: Web, environment: Mapping[bytes, bytes]) -> bytes:
     return sent
 
 
-def _ask(address: Web, environment: Mapping[bytes, bytes], to: int) -> NoReturn:
+def _ask(address: Address, environment: Mapping[str, str], to: int) -> NoReturn:
     """Send the answer with status 0, or the reason why there is none."""
-    status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
         signal.alarm(_WITHIN_S)
         libc.set_process_name(b"sigwrap-policy")  # no supervisor for the kill switch
-        found = 1
         try:
-            answer, found = getter_of(address, environment, "*/*", _LONGEST)(), 0
-        except (NoAnswer, HTTPException, OSError) as failure:
-            answer = why_no_answer(failure).encode()
+            answer, status = Client(address, environment, _LONGEST).get(), 0
         except SigwrapError as failure:
-            answer = failure.message.encode("utf-8", "replace")
+            answer, status = failure.message.encode("utf-8", "replace"), 1
         with open(to, "wb") as pipe:
             pipe.write(answer)
-        status = found
-    finally:
         os._exit(status)
+    finally:
+        os._exit(1)

@@ -207,8 +207,8 @@ def _plan(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell)
     """
     if settings.join_idle_s != DEFAULT_JOIN_IDLE_S and not settings.join_name:
         raise UsageError("--join-idle, but no session to join", "name it: --join-name NAME")
-    remote_switch = _remote_switch(settings, environment)
     as_text = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+    remote_switch = _remote_switch(settings, as_text)
     store = settings.store or default_store(as_text)
     # This process already has the supervisors' name and blocks the kill switch's signal. So if the
     # switch is turned on after this look, `sigwrap killswitch on` finds it.
@@ -221,7 +221,7 @@ def _plan(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell)
     if is_url(settings.policy):
         from sigwrap.session.policy_url import load_by_url
 
-        policy, sources, origin = load_by_url(settings, environment, store, variables, tell)
+        policy, sources, origin = load_by_url(settings, as_text, store, variables, tell)
     else:
         policy, sources = load_with_sources(settings.policy, variables=variables)
     engine = Engine(policy)
@@ -256,9 +256,8 @@ def _plan(settings: RunSettings, environment: dict[bytes, bytes], *, tell: Tell)
     )
 
 
-def _remote_switch(settings: RunSettings, environment: dict[bytes, bytes]) -> RemoteSwitch | None:
-    by_variable = os.fsdecode(environment.get(KILLSWITCH_URL.encode(), b""))
-    url = settings.killswitch_url or by_variable
+def _remote_switch(settings: RunSettings, environment: dict[str, str]) -> RemoteSwitch | None:
+    url = settings.killswitch_url or environment.get(KILLSWITCH_URL, "")
     if not url:
         if settings.killswitch_fail_closed:
             raise UsageError(

@@ -89,7 +89,6 @@ OWN = {
     "kernel/libc.py": "its own threads and timers",
     "control/usage.py": "its own control group, and a comparison of two processes",
     "join/fork_server.py": "a process of its own",
-    "control/remote_switch.py": "a file of the user, by a thread of its own",
 }
 OWN_CALLS = {  # in modules that also call callers' objects
     *((call, "network/handler.py") for call in ("prctl", "capset", "setgroups")),

@@ -190,7 +190,7 @@ def test_a_refusal_is_one_line_and_not_tried_again(
     [
         (is_frozen, "no answer in time"),
         (trickles, "no answer in time"),
-        (hangs_up, "not a complete HTTP answer"),
+        (hangs_up, "not a complete HTTP response"),
         (says(503), "status 503"),
         (says(429, b"{}", Retry_After="3600"), "status 429"),
         (says(429, b"{}", Retry_After="Fri, 31 Dec 2999 23:59:59 GMT"), "status 429"),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.harness import INTERRUPTED, REFUSED, Sigwrap
-from tests.support.signer import SIGNER, Signer
+from tests.support.signer import SIGNER, Signer, pem
 from tests.support.waiting import PATIENCE_S, await_that
 from tests.support.web import CERTIFICATE, Answer, WebServer, page
 
@@ -47,7 +47,7 @@ class Remote:
     def __init__(self, sigwrap: Sigwrap, server: WebServer) -> None:
         self.sigwrap, self.server = sigwrap, server
         key = sigwrap.folder / "key.pub"
-        key.write_text(SIGNER.public.hex())
+        key.write_bytes(pem(SIGNER.public))
         key.chmod(0o644)
         self.options = ("-p", server.url, "--policy-key", str(key))
 

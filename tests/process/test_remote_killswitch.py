@@ -144,10 +144,10 @@ def test_a_file(sigwrap: Sigwrap, impatient: Impatient) -> None:
     file.write_text('{"killed": true, "reason": "by file"}')
     assert process.wait(PATIENCE_S) == REFUSED
     assert "by file" in end_of(sigwrap)
-    assert missed(sigwrap)[0] == "not a regular file"
+    assert missed(sigwrap)[0] == "it is a FIFO"
     assert sigwrap.events("killswitch_reached")[0].payload["missed"] >= 1
     said = process.stderr.read().decode()
-    assert said.count(": not a regular file") == 1
+    assert said.count(": it is a FIFO") == 1
 
 
 def test_a_terabyte_is_not_read(sigwrap: Sigwrap) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from base64 import b64encode
+from base64 import b64encode, encodebytes
 from typing import NamedTuple
 
 from sigwrap.policy import ed25519
@@ -41,6 +41,11 @@ class Signer(NamedTuple):
     def signed(self, text: str | bytes) -> bytes:
         data = text.encode() if isinstance(text, str) else text
         return data + b"# signature: " + b64encode(self.sign(data)) + b"\n"
+
+
+def pem(public: bytes, before: str = "302a300506032b6570032100") -> bytes:
+    body = encodebytes(bytes.fromhex(before) + public)
+    return b"-----BEGIN PUBLIC KEY-----\n" + body + b"-----END PUBLIC KEY-----\n"
 
 
 SIGNER = Signer(bytes(range(32)))
