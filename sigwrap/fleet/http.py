@@ -6,6 +6,8 @@ Its connection is kept for the next request, unless the answer is late.
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import socket
 import time
@@ -75,7 +77,7 @@ class Server:
                 wait_s = max(wait_s, float(asked) if asked.isdecimal() else 0)
             if time.monotonic() + wait_s >= until_s:
                 raise ObjectsError(
-                    f"gave up on {self._name}: {why}",
+                    f"can't send to {self._name}: {why}",
                     "the next sigwrap ship goes on from here; --timeout gives it longer",
                 )
             time.sleep(wait_s)
@@ -148,7 +150,10 @@ def within(seconds: float, call: Callable[[], Result]) -> Result:
             failures.append(failure)
 
     thread = Thread(target=work, daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError as error:  # the user has too many processes
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
     thread.join(seconds)
     for failure in failures:
         raise failure

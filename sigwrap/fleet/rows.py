@@ -204,20 +204,22 @@ class Maker:
             yield last._replace(first=last.last + 1, lines=more, part=part)
 
     def _made(self, table: str, select: str) -> Iterator[Fields]:
-        names, rows = self._database.made(select)
         types = {each.name: each.type for each in TABLES[table]}
         record = {"record": RECORDS[table]}
         # A log has few shapes of rows, and taking whole rows apart by these is faster.
         shapes: dict[tuple[type, ...], tuple[list[str], list[bool]]] = {}
-        for row in rows:
-            shape = tuple(map(type, row))
-            if (known := shapes.get(shape)) is None:
-                fits = [issubclass(k, _FITS[types[n]]) for n, k in zip(names, shape, strict=True)]
-                known = [*compress(names, fits)], fits
-                if len(shapes) < _MOST_SHAPES:
-                    shapes[shape] = known
-            kept, fits = known
-            yield record | dict(zip(kept, compress(row, fits), strict=True)) | self._context
+        with self._database.made(select) as (names, rows):
+            for row in rows:
+                shape = tuple(map(type, row))
+                if (known := shapes.get(shape)) is None:
+                    fits = [
+                        issubclass(k, _FITS[types[n]]) for n, k in zip(names, shape, strict=True)
+                    ]
+                    known = [*compress(names, fits)], fits
+                    if len(shapes) < _MOST_SHAPES:
+                        shapes[shape] = known
+                kept, fits = known
+                yield record | dict(zip(kept, compress(row, fits), strict=True)) | self._context
 
 
 _dumps = json.encoder(separators=(",", ":"))

@@ -167,10 +167,15 @@ class QueryDatabase:
         named = ((session_id, *row) for row in rows)
         self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?)", named)
 
-    def made(self, select: str) -> tuple[tuple[str, ...], Iterator[Row]]:
-        """Return what `select` does, for SQL of sigwrap's own."""
-        cursor = self._connection.execute(select)
-        return tuple(str(each[0]) for each in cursor.description), cursor
+    @contextmanager
+    def made(self, select: str) -> Iterator[tuple[tuple[str, ...], Iterator[Row]]]:
+        """Yield what `select` returns, for SQL of sigwrap's own. StoreError if SQLite can't read a
+        row: another program wrote it."""
+        try:
+            cursor = self._connection.execute(select)
+            yield tuple(str(each[0]) for each in cursor.description), cursor
+        except sqlite3.Error as error:
+            raise StoreError(f"SQLite can't read a row: {error}") from error
 
     def replace_rows(self, session_id: str, rows: Iterable[LogRow], kept: Iterable[str]) -> None:
         """Let the views show these rows alone, and keep those of some types for later."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
 import signal
+import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,16 +17,16 @@ import pytest
 
 from sigwrap.fleet.live import Live
 from sigwrap.fleet.objects import objects_at
+from sigwrap.fleet.rows import Maker
 from sigwrap.fleet.shipping import ship
 from sigwrap.kernel import procfs
 from sigwrap.kernel.process import children
 from sigwrap.log.catalog import held, session_ids
-from sigwrap.log.codec import canonical_row, hasher, journal_line, next_hash
-from sigwrap.log.folder import SESSIONS_FOLDER, database_path, journal_path
-from sigwrap.log.reader import Session
+from sigwrap.log.codec import Row, canonical_row, hasher, journal_line, next_hash
+from sigwrap.log.folder import SESSIONS_FOLDER, journal_path
 from tests.fleet.conftest import OWNER, WRITER, Store
 from tests.fleet.test_store import proxy_to
-from tests.support.fleet import Identity, arrived, make_sessions, recorded
+from tests.support.fleet import Identity, all_sessions, arrived, make_sessions, recorded
 from tests.support.harness import PYTHON, REFUSED, Running, Sigwrap
 from tests.support.waiting import await_that, reader
 
@@ -303,27 +307,141 @@ def test_a_session_that_damages_its_log_is_shipped_whole(as_user: Sigwrap, attac
     place.is_intact()
 
 
-def test_if_a_forged_event_was_shipped_all_is_shipped_and_shows_it(sigwrap: Sigwrap) -> None:
-    make_sessions(sigwrap)
-    (session_id,) = session_ids(str(sigwrap.store))
-    session = Session(session_id, database_path(str(sigwrap.store), session_id))
-    rows = [*session.rows()]
-    forged = rows[2]._replace(payload='{"v":1}')
-    canonical = canonical_row(*forged[:-1])
-    head = next_hash(bytes.fromhex(rows[1].hash), canonical, hasher(b""))
+# Until the file `over` is there, put an unlocked copy in place of the journal, or nothing.
+REPLACE = """
+import os, sys
+journal = sys.argv[1]
+rows = open(journal, "rb").read()
+while not os.path.exists("over"):
+    if sys.argv[2] == "copied":
+        with open("copy", "wb") as copy:
+            copy.write(rows)
+        os.rename("copy", journal)
+    for name in (journal, journal[:-8] + ".db") * (sys.argv[2] == "gone"):
+        if os.path.exists(name):
+            os.unlink(name)
+"""
+
+
+@pytest.mark.parametrize("kind", ["copied", "gone"])
+def test_a_session_can_not_end_its_shipping(as_user: Sigwrap, kind: str) -> None:
+    place = Place(as_user, None)
+    attack = f"{PYTHON[0]} -ISc '{REPLACE}' \"$1\" {kind}; /bin/echo evil; exit 3"
+    line = f'cd "$0/sessions"; set *.journal; echo ready; read x; {attack}'
+    command = ("--", "sh", "-c", line, str(as_user.store))
+    process = place.start("--ship-required", command=command)
+    place.await_some()
+    process.say(b"\n")
+    shipper = _shipper(process)
+    looks = _times_waited(shipper)
+    await_that(lambda: _times_waited(shipper) > looks + 1 or procfs.has_ended(shipper))
+    (as_user.store / "sessions" / "over").touch()
+    code, _ = _end(process)
+    assert code == 3 and set(place.arrived()) == set(recorded(as_user.store))
+    place.is_intact()
+
+
+def _times_waited(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.findall(r"^voluntary_ctxt_switches:\t(\d+)", status, re.MULTILINE)[0])
+
+
+def _as_journal(rows: list[Row]) -> bytes:
+    return b"".join(journal_line(canonical_row(*each[:-1]), each.hash) for each in rows)
+
+
+def _after(row: Row, kind: str, payload: str) -> Row:
+    """Return a row that continues the chain."""
+    later = row._replace(seq=row.seq + 1, type=kind, payload=payload)
+    head = next_hash(bytes.fromhex(row.hash), canonical_row(*later[:-1]), hasher(b""))
+    return later._replace(hash=head.hex())
+
+
+@pytest.mark.fleet
+def test_a_log_that_is_replaced_after_the_end_is_not_shipped(sigwrap: Sigwrap) -> None:
+    place = Place(sigwrap, None)
+    process = place.start("--ship-required")
+    place.await_some()
+    (front,), shipper = _fronts(process.pid), _shipper(process)
+    os.kill(shipper, signal.SIGSTOP)
+    process.say(b"\n")
+    await_that(lambda: children(front) == [shipper])
+    (session,) = all_sessions(sigwrap.store)
+    rows = [*session.rows()][:3]
+    forged = _after(rows[-1], "session_ended", '{"v":1}')
     journal = Path(journal_path(session.path))
-    lines = [journal_line(canonical_row(*each[:-1]), each.hash) for each in rows[:2]]
-    journal.write_bytes(b"".join([*lines, journal_line(canonical, head.hex())]))
+    journal.write_bytes(_as_journal([*rows, forged]))
+    with journal.open("rb") as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        os.kill(shipper, signal.SIGCONT)
+        code, (line,) = _end(process)
+    assert code == REFUSED and b"another program changed the log" in line
+    assert forged.hash not in [head for *_, head in place.arrived()]
+    journal.unlink()
+    place.ship()
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        ("new", '{"v":1}'),
+        ("exec_allowed", '{"v":1,"path":"\\ud800","argv":["\\ud800"]}'),
+        ("exec_allowed", "not JSON"),
+        ("exec_allowed", "[]"),
+        ("exec_allowed", '{"v":1,"argv":' + "[" * 5_000 + "]" * 5_000 + "}"),
+    ],
+)
+def test_if_a_forged_event_was_shipped_all_is_shipped_and_shows_it(
+    sigwrap: Sigwrap, kind: str, payload: str
+) -> None:
+    make_sessions(sigwrap)
+    (session,) = all_sessions(sigwrap.store)
+    rows = [*session.rows()]
+    forged = _after(rows[1], kind, payload)
+    journal = Path(journal_path(session.path))
+    journal.write_bytes(_as_journal([*rows[:2], forged]))
     place = Place(sigwrap, None)
     with closing(Live(session, objects_at(place.url, {}), None)) as live:
         assert not live.deliver()
-    assert [each for *_, each in place.arrived()] == [rows[0].hash, rows[1].hash, head.hex()]
-    journal.unlink()
-    with held(str(sigwrap.store), SESSIONS_FOLDER) as files:
-        ship(session, files, objects_at(place.url, {}), live.cursor)
-    assert set(place.arrived()) == {*recorded(sigwrap.store), (session_id, 3, head.hex())}
-    done = sigwrap.run("verify", "--lake", place.url, forks=False)
-    assert b"row 3: it has two hashes" in done.stdout
+        there = [each for *_, each in place.arrived()]
+        assert there[:2] == [each.hash for each in rows[:2]] and there[2:] in ([], [forged.hash])
+        journal.write_bytes(_as_journal(rows))
+        assert not live.deliver()
+        journal.unlink()
+        with held(str(sigwrap.store), SESSIONS_FOLDER) as files:
+            done = ship(session, files, objects_at(place.url, {}), live.cursor)
+    assert done.is_whole and done.head == rows[-1].hash
+    assert set(place.arrived()) >= set(recorded(sigwrap.store))
+    verified = sigwrap.run("verify", "--lake", place.url, forks=False)
+    assert (b"row 3: it has two hashes" in verified.stdout) == bool(there[2:])
+
+
+def test_a_store_gets_what_it_could_not_take_before(
+    sigwrap: Sigwrap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_sessions(sigwrap)
+    (session,) = all_sessions(sigwrap.store)
+    rows = [*session.rows()]
+    Path(journal_path(session.path)).write_bytes(_as_journal(rows[:3]))
+    place = Place(sigwrap, None)
+    folder = Path(place.url.removeprefix("file://"))
+    with closing(Live(session, objects_at(place.url, {}), None)) as live:
+        for failure in (MemoryError, sqlite3.OperationalError, KeyError):
+            with monkeypatch.context() as patch:
+                patch.setattr(Maker, "segment", _raises(failure))
+                assert failure.__name__ in live.deliver()
+        folder.write_bytes(b"")
+        assert "can't use" in live.deliver()
+        folder.unlink()
+        assert not live.deliver()
+    assert [each for *_, each in place.arrived()] == [each.hash for each in rows[:3]]
+
+
+def _raises(failure: type[Exception]) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise failure
+
+    return fail
 
 
 @pytest.mark.parametrize(
@@ -337,6 +455,7 @@ def test_if_a_forged_event_was_shipped_all_is_shipped_and_shows_it(sigwrap: Sigw
         (["--ship", "s3://bucket/x", "--ship-credential-fd", "x" * 99], "not the number"),
         (["--ship", "file:///x", "--join-name", "x"], "can't be combined with --join-name"),
         (["--ship-required"], "--ship-required, but nothing is shipped"),
+        (["--ship-timeout", "5s"], "--ship-timeout, but nothing is shipped"),
         (["--ship-credential-fd", "3"], "--ship-credential-fd, but nothing is shipped"),
     ],
 )

@@ -211,7 +211,7 @@ def test_the_deadline_holds_for_all_of_it(
 def test_an_unreachable_collector_is_one_line(session: Session) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    with pytest.raises(ObjectsError, match=r"gave up on http://.*: Connection refused"):
+    with pytest.raises(ObjectsError, match=r"can't send to http://.*: Connection refused"):
         ship(session, f"otlp+http://127.0.0.1:{port}", DEADLINE_S)
 
 

@@ -144,7 +144,7 @@ def test_a_frozen_store_is_given_up_in_time_and_the_next_call_goes_on(
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert (
-        b"gave up on s3://fleet/" in line
+        b"can't send to s3://fleet/" in line
         and b"no answer in time" in line
         and b"2 sessions not shipped" in done.stdout
     )

@@ -25,9 +25,13 @@ def make_sessions(subject: Sigwrap, count: int = 1) -> None:
         assert done.returncode == 0, done.stderr
 
 
+def all_sessions(store: Path) -> list[Session]:
+    return [Session(each, database_path(str(store), each)) for each in session_ids(str(store))]
+
+
 def recorded(store: Path) -> list[Identity]:
     """Return what the logs have."""
-    sessions = (Session(each, database_path(str(store), each)) for each in session_ids(str(store)))
+    sessions = all_sessions(store)
     return sorted((each.id, row.seq, row.hash) for each in sessions for row in each.rows())
 
 
