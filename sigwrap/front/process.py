@@ -12,7 +12,7 @@ import os
 import select
 import time
 from collections.abc import Callable
-from math import ceil
+from math import ceil, inf
 
 from sigwrap import errors
 from sigwrap.bare import TYPE_CHECKING, NoReturn, signal
@@ -123,31 +123,35 @@ class FrontProcess(ParentOfOne):
         return code
 
     def _shipped(self, shipper: Shipper) -> bool:
-        """Wait until the rest was shipped; a signal ends the wait. Return False for status 125."""
-        waiting, problem = select.epoll(), "not all events were shipped"
-        callers_end = -1 if self._caller is None else self._caller.pidfd
-        for fd in (shipper.fd, self._signals.fd, callers_end):
-            if fd >= 0:
-                waiting.register(fd, select.EPOLLIN)
-        is_told, is_ended = shipper.is_over, False
-        started = time.monotonic()
-        says_at: float | None = started + _SAYS_THAT_IT_WAITS_AFTER_S if os.isatty(2) else None
-        until = started + shipper.timeout_s + _SAYS_WHY_WITHIN_S
-        shipper.tell_end(self._log_head)
-        while not (shipper.is_over or is_ended) and (now := time.monotonic()) < until:
-            if says_at is not None and now >= says_at:
-                self._lines.tell("shipping the rest of the log; Ctrl+C ends this")
-                says_at = None
-            ready = waiting.poll(seconds_until(says_at or until))
-            problem = shipper.problem() or problem
-            is_ended = any(each.number in _ENDING for each in self._signals.read())
-            is_ended |= any(fd == callers_end for fd, _ in ready)
-        if not (is_told or shipper.has_shipped):
+        """Let it ship the rest. Return False if the status must be 125."""
+        if not shipper.is_over and (problem := self._await_shipper(shipper)):
             self._lines.tell(f"{problem}; sigwrap ship sends the rest")
             self._lines.flush()
         if self._all_below.spared:
             linux_process.send(shipper.pid, signal.SIGKILL)
         return shipper.has_shipped or not shipper.is_required
+
+    def _await_shipper(self, shipper: Shipper) -> str:
+        """Return why it did not ship the rest. A signal ends the wait, and so does the caller's
+        end if the run ends with it."""
+        shipper.tell_end(self._log_head)
+        now, problem = time.monotonic(), "not all events were shipped"
+        says_at = now + _SAYS_THAT_IT_WAITS_AFTER_S if os.isatty(2) else inf
+        until = now + shipper.timeout_s + _SAYS_WHY_WITHIN_S
+        callers_end = -1 if self._caller is None else self._caller.pidfd
+        with select.epoll() as waiting:
+            for fd in (shipper.fd, self._signals.fd, callers_end):
+                if fd >= 0:
+                    waiting.register(fd, select.EPOLLIN)
+            while not shipper.is_over and (now := time.monotonic()) < until:
+                if now >= says_at:
+                    self._lines.tell("shipping the rest of the log; Ctrl+C ends this")
+                    says_at = inf
+                ready = dict(waiting.poll(seconds_until(min(says_at, until))))
+                problem = shipper.problem() or problem
+                if callers_end in ready or any(s.number in _ENDING for s in self._signals.read()):
+                    break
+        return "" if shipper.has_shipped else problem
 
     def _on_shipper(self) -> None:
         shipper = self._shipper

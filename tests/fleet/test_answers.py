@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from threading import Thread
 
 import pytest
 
@@ -138,6 +139,20 @@ def test_a_refused_connection_is_tried_until_the_timeout(
     line = ("ship", "--to", "s3://bucket", "--timeout", "0.5s")
     done = sigwrap.run(*line, env=_env(server))
     assert done.returncode == 1 and b": Connection refused (the next" in done.stderr
+
+
+def test_a_thread_that_can_not_start_is_a_failure_to_send(
+    server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", fail)
+    with (
+        closing(objects_at("s3://bucket", _env(server), timeout_s=0.01)) as objects,
+        pytest.raises(ObjectsError, match=r"can't send to .*: Resource temporarily"),
+    ):
+        objects.put_new("key", b"")
 
 
 def test_https_needs_a_certificate_that_is_trusted(sigwrap: Sigwrap) -> None:
