@@ -138,8 +138,8 @@ def test_events_arrive_while_the_session_runs(place: Place) -> None:
 
 @pytest.mark.fleet
 @pytest.mark.parametrize("victims", ["front", "supervisor", "front and supervisor", "all"])
-def test_a_kill_of_sigwrap_loses_nothing(as_user: Sigwrap, victims: str) -> None:
-    place = Place(as_user, None)
+def test_a_kill_of_sigwrap_loses_nothing(sigwrap: Sigwrap, victims: str) -> None:
+    place = Place(sigwrap, None)
     process = place.start()
     place.await_some()
     (front,), shipper = _fronts(process.pid), _shipper(process)
@@ -157,7 +157,7 @@ def test_a_kill_of_sigwrap_loses_nothing(as_user: Sigwrap, victims: str) -> None
 
 @pytest.mark.fleet
 @pytest.mark.tier("ci")
-def test_a_kill_of_the_shipper_at_any_piece_loses_nothing(as_user: Sigwrap, seaweed: Store) -> None:
+def test_a_kill_of_the_shipper_at_any_piece_loses_nothing(sigwrap: Sigwrap, seaweed: Store) -> None:
     victim = 0
 
     class Victim:
@@ -167,7 +167,7 @@ def test_a_kill_of_the_shipper_at_any_piece_loses_nothing(as_user: Sigwrap, seaw
         def wait(self) -> None:
             await_that(lambda: procfs.has_ended(victim))
 
-    place, kills = Place(as_user, seaweed), 0
+    place, kills = Place(sigwrap, seaweed), 0
     with proxy_to(seaweed) as proxy:
         proxy.victim = Victim()  # type: ignore[assignment]
         for which, number in (("to", 1), ("from", 1), ("to", 2), ("from", 2)):
@@ -295,15 +295,15 @@ with open(sys.argv[1], "r+") as journal:
         'for each in *.shipped; do echo "{}" >"$each"; done',
     ],
 )
-def test_a_session_that_damages_its_log_is_shipped_whole(as_user: Sigwrap, attack: str) -> None:
-    place = Place(as_user, None)
+def test_a_session_that_damages_its_log_is_shipped_whole(sigwrap: Sigwrap, attack: str) -> None:
+    place = Place(sigwrap, None)
     line = f'cd "$0/sessions"; set *.journal; echo ready; read x; {attack}; exit 3'
-    process = place.start(command=("--", "sh", "-c", line, str(as_user.store)))
+    process = place.start(command=("--", "sh", "-c", line, str(sigwrap.store)))
     place.await_some()
     process.say(b"\n")
     code, said = _end(process)
     assert code == 3 and not [each for each in said if b"ships" in each], said
-    assert set(place.arrived()) == set(recorded(as_user.store))
+    assert set(place.arrived()) == set(recorded(sigwrap.store))
     place.is_intact()
 
 
