@@ -1,8 +1,8 @@
 """Compare the answers of Spark and Trino with DuckDB's, by hand: no other test installs them.
 
-The questions are those of test_lake.py, about a lake of real sessions. `make test-engines` installs
-the clients. Spark needs Java 17; Trino needs trino-server 476 in the directory $TRINO, and Java 24
-in $JAVA_HOME.
+The questions are those of test_lake.py and of the page, about a lake of real sessions. `make
+test-engines` installs the clients. Spark needs Java 17; Trino needs trino-server 476 in the
+directory $TRINO, and Java 24 in $JAVA_HOME.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sigwrap.fleet import questions
 from sigwrap.fleet.duck import Lake
 from sigwrap.fleet.lake import SCRIPTS
 from sigwrap.log.catalog import list_sessions
@@ -33,6 +34,10 @@ _COMMANDS = (
     "sh -c 'true é'; npm publish; false",
 )
 _SESSIONS = 20
+_PERIOD = {"since": "2000", "until": "2100", "fresh": "2000", "width": 10}
+_ASKED = QUESTIONS | {
+    f"the page's {name}": sql.format(**_PERIOD) for name, sql in questions.QUESTIONS.items()
+}
 _CONFIG = {
     "node.properties": "node.environment=test\nnode.id=t1\nnode.data-dir={folder}/data\n",
     "jvm.config": "-server\n-Xmx2G\n-XX:+UseG1GC\n-Djdk.attach.allowAttachSelf=true\n",
@@ -127,11 +132,11 @@ def main(engine: str, *server: str) -> int:
         lake, date = make_lake(Path(name))
         duckdb = Lake(f"file://{lake}", {})
         duckdb.make_views()
-        expected = {each: list(duckdb.select(sql)[1]) for each, sql in QUESTIONS.items()}
+        expected = {each: list(duckdb.select(sql)[1]) for each, sql in _ASKED.items()}
         different = 0
         made = spark(lake, date) if engine == "spark" else trino(lake, date, *server)
         with made as run:
-            for each, sql in QUESTIONS.items():
+            for each, sql in _ASKED.items():
                 started = time.monotonic()
                 found = run(sql)
                 is_same = found == expected[each]
