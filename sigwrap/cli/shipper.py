@@ -87,6 +87,7 @@ def _ship(settings: RunSettings, variables: dict[bytes, bytes], front: socket.so
     from sigwrap.fleet.objects import objects_at
     from sigwrap.fleet.shipping import ship
     from sigwrap.log.catalog import held
+    from sigwrap.log.chain import ChainWalk
     from sigwrap.log.reader import Session
 
     environment = {os.fsdecode(name): os.fsdecode(value) for name, value in variables.items()}
@@ -101,7 +102,8 @@ def _ship(settings: RunSettings, variables: dict[bytes, bytes], front: socket.so
     _say(front, READY)
     store = settings.store or default_store(environment)
     session = Session(settings.session_id, database_path(store, settings.session_id))
-    with closing(objects), closing(Live(session, objects, key_from_environment(variables))) as live:
+    key = key_from_environment(variables)
+    with closing(objects), closing(Live(session, objects, key)) as live:
         head = _follow(live, front)
         if not (head or any(map(os.path.exists, session.files))):
             return ""
@@ -110,7 +112,7 @@ def _ship(settings: RunSettings, variables: dict[bytes, bytes], front: socket.so
             return _CHANGED
         try:
             with held(store, SESSIONS_FOLDER) as files:
-                done = ship(session, files, objects, live.cursor)
+                done = ship(session, files, objects, live.cursor, ChainWalk(session.id, key))
         except ObjectsError as error:  # its hint is for sigwrap ship
             return error.message
     if head and done.head != head:
@@ -137,5 +139,7 @@ def _head(front: socket.socket, pause_s: float) -> str | None:
         return front.recv(_LONGEST_TEXT).decode()
     except TimeoutError:
         return None
+    except OSError:  # it was killed, and did not read what we said
+        return ""
     finally:
         front.settimeout(None)

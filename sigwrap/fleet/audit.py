@@ -77,9 +77,10 @@ def audited(
     for session, rows in groupby(_rows(lake, "events", names, "seq, hash"), _session_of):
         check = _SessionCheck(session, key, rows_of_sessions.of(session))
         columns = None if rows_of_processes is None else _Columns(session)
-        heads_here = set[str]()
+        heads_here, seq = set[str](), None
         for fields in rows:
-            events += 1
+            events += fields["seq"] != seq  # a row may be there twice
+            seq = fields["seq"]
             if events % MOST_ROWS == 0:
                 meanwhile(events)
             if None in (logged := [fields[name] for name in _LOGGED]):

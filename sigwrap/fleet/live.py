@@ -73,11 +73,9 @@ class Live:
         if self._journal is None or not self._journal.is_in_place:  # sigwrap may write it again
             self.close()
             self._journal = JournalFile.open(journal_path(self._session.path))
-        walk = ChainWalk(self._session.id, self._key, self.cursor.seq, self.cursor.head)
-        for row in () if self._journal is None else self._journal.new_rows():
-            if row.seq <= walk.seq:
-                continue
-            if problem := walk.follow(row):
-                raise StoreError(problem)
+        seq, head = self.cursor.seq, self.cursor.head
+        rows = () if self._journal is None else self._journal.new_rows()
+        walk = ChainWalk(self._session.id, self._key, seq, head)
+        for row in walk.followed(row for row in rows if row.seq > seq):
             decode_row(row)  # as ship does: another program wrote a row that can't be read
             yield row

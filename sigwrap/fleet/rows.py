@@ -19,6 +19,7 @@ from typing import NamedTuple
 from sigwrap.bare import json
 from sigwrap.errors import StoreError
 from sigwrap.events import EVENT_TYPES
+from sigwrap.log.chain import ChainWalk
 from sigwrap.log.codec import Row
 from sigwrap.log.reader import Session
 from sigwrap.log.schema import INTEGER, REAL, TEXT, VIEWS, Column, View, words_in_sql
@@ -104,12 +105,13 @@ def segments(
     ends: Collection[int] = (),
     after: int = 0,
     apart: bool = False,
+    walk: ChainWalk | None = None,
 ) -> Iterator[Segment]:
     """Yield the rows of a session. If its log is damaged, yield its start, and raise StoreError.
 
     `meanwhile` gets the number of events read. `ends`: events that end a segment, as when the log
     was shorter. Segments up to the event `after` have no lines. `apart`: the events up to it are
-    there, but not the processes.
+    there, but not the processes. `walk` checks the hash chain.
     """
     with closing(QueryDatabase()) as database:
         maker = Maker(database, session.id)
@@ -117,7 +119,8 @@ def segments(
         damage = None
         waiting: Segment | None = None
         try:
-            for batch in batches(session.readable_rows(lambda type_name: True), ends):
+            rows = session.readable_rows(lambda type_name: True)
+            for batch in batches(rows if walk is None else walk.followed(rows), ends):
                 if waiting is not None:
                     yield waiting
                 waiting = maker.segment(batch, is_needed=batch[-1].seq > after)

@@ -27,6 +27,7 @@ from sigwrap.errors import StoreError
 from sigwrap.events import HOOK_LOG
 from sigwrap.fleet.objects import Objects
 from sigwrap.fleet.rows import Segment, segments
+from sigwrap.log.chain import ChainWalk
 from sigwrap.log.folder import CURSOR_SUFFIX, DATABASE_SUFFIX, SHIPPED_MARK, HeldFolder
 from sigwrap.log.reader import Session
 
@@ -55,13 +56,17 @@ class Shipped(NamedTuple):
 
 
 def ship(
-    session: Session, folder: HeldFolder, objects: Objects, live: Cursor | None = None
+    session: Session,
+    folder: HeldFolder,
+    objects: Objects,
+    live: Cursor | None = None,
+    walk: ChainWalk | None = None,
 ) -> Shipped:
     """Deliver what is not there yet; `folder` has the session's files.
 
     `live`: what was delivered while the session ran, instead of the cursor; it counts if the log
-    still has it. Raise ObjectsError if the destination can't be used now, StoreError if the cursor
-    can't be kept.
+    still has it. `walk` checks the log's hash chain. Raise ObjectsError if the destination can't be
+    used now, StoreError if the cursor can't be kept.
     """
     progress = _Progress(session, folder, objects.name)
     if live is not None:
@@ -71,7 +76,7 @@ def ship(
     begun, notes = progress.cursor, progress.notes
     events, damage = 0, ""
     ends = begun.seq, begun.next
-    rest = segments(session, ends=ends, after=begun.seq, apart=live is not None)
+    rest = segments(session, ends=ends, after=begun.seq, apart=live is not None, walk=walk)
 
     def following() -> Segment | None:
         nonlocal damage

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from sigwrap.errors import StoreError
 from sigwrap.log.codec import Row, canonical_row, chain_key, genesis, hasher, next_hash
 
 
@@ -20,6 +23,13 @@ class ChainWalk:
     @property
     def head(self) -> str:
         return self._head.hex()
+
+    def followed(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield the rows. Raise StoreError for the first one that is wrong."""
+        for row in rows:
+            if problem := self.follow(row):
+                raise StoreError(f"row {row.seq}: {problem}")
+            yield row
 
     def follow(self, row: Row) -> str:
         """Return what is wrong with this row, or an empty string."""

@@ -264,7 +264,7 @@ def is_database(path: str) -> bool:
 def refuse_foreign_rows(path: str) -> None:
     """Raise StoreError if another program wrote rows to the database's WAL file."""
     wal = path + "-wal"
-    if os.path.lexists(wal) and os.lstat(wal).st_size:
+    if os.path.lexists(wal) and not os.path.isdir(wal) and os.lstat(wal).st_size:
         raise StoreError(
             f"can't read {path}: another program wrote rows to {wal}",
             f"to merge them: sqlite3 {path} 'PRAGMA journal_mode = DELETE'",

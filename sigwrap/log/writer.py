@@ -257,6 +257,7 @@ class SessionLog:
             self._database.add_views()
             self._put_in_place(sync=True)
             self._folder.remove(self._journal_name)
+            self._folder.remove(self._database_name + "-wal")  # with one, readers refuse the log
             found = self._folder.status(self._database_name)
             if found is None or self._identity(found) != self._in_place:
                 self._write_journal_again()

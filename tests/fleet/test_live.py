@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -24,6 +24,7 @@ from sigwrap.kernel.process import children
 from sigwrap.log.catalog import held, session_ids
 from sigwrap.log.codec import Row, canonical_row, hasher, journal_line, next_hash
 from sigwrap.log.folder import SESSIONS_FOLDER, journal_path
+from sigwrap.log.reader import Session
 from tests.fleet.conftest import OWNER, WRITER, Store
 from tests.fleet.test_store import proxy_to
 from tests.support.fleet import Identity, all_sessions, arrived, make_sessions, recorded
@@ -357,28 +358,59 @@ def _after(row: Row, kind: str, payload: str) -> Row:
     return later._replace(hash=head.hex())
 
 
-@pytest.mark.fleet
-def test_a_log_that_is_replaced_after_the_end_is_not_shipped(sigwrap: Sigwrap) -> None:
+def _forge_journal(session: Session) -> list[IO[bytes]]:
+    """Put a shorter log in place of the database, as if its writer were running."""
+    rows = [*session.rows()][:3]
+    journal = Path(journal_path(session.path))
+    journal.write_bytes(_as_journal([*rows, _after(rows[-1], "session_ended", '{"v":1}')]))
+    locked = journal.open("rb")
+    fcntl.flock(locked, fcntl.LOCK_EX)
+    return [locked]
+
+
+def _patch_database(session: Session) -> list[IO[bytes]]:
+    database = Path(session.path)
+    content = database.read_bytes()
+    assert b"/bin/true" in content
+    database.write_bytes(content.replace(b"/bin/true", b"/bin/evil"))
+    return []
+
+
+@pytest.mark.parametrize("forge", [_forge_journal, _patch_database])
+def test_a_log_that_is_changed_after_the_end_is_told_of(
+    sigwrap: Sigwrap, forge: Callable[[Session], list[IO[bytes]]]
+) -> None:
     place = Place(sigwrap, None)
     process = place.start("--ship-required")
-    place.await_some()
     (front,), shipper = _fronts(process.pid), _shipper(process)
     os.kill(shipper, signal.SIGSTOP)
     process.say(b"\n")
     await_that(lambda: children(front) == [shipper])
     (session,) = all_sessions(sigwrap.store)
-    rows = [*session.rows()][:3]
-    forged = _after(rows[-1], "session_ended", '{"v":1}')
-    journal = Path(journal_path(session.path))
-    journal.write_bytes(_as_journal([*rows, forged]))
-    with journal.open("rb") as locked:
-        fcntl.flock(locked, fcntl.LOCK_EX)
-        os.kill(shipper, signal.SIGCONT)
-        code, (line,) = _end(process)
+    real = [row.hash for row in session.rows()]
+    held_open = forge(session)
+    os.kill(shipper, signal.SIGCONT)
+    code, (line,) = _end(process)
+    for each in held_open:
+        each.close()
     assert code == REFUSED and b"another program changed the log" in line
-    assert forged.hash not in [head for *_, head in place.arrived()]
-    journal.unlink()
-    place.ship()
+    assert {head for *_, head in place.arrived()} < set(real)
+
+
+def test_a_killed_front_process_need_not_hear_the_shipper(sigwrap: Sigwrap) -> None:
+    place = Place(sigwrap, None)
+    lake = sigwrap.folder / "lake"
+    lake.write_bytes(b"")
+    process = place.start()
+    (front,), shipper = _fronts(process.pid), _shipper(process)
+    os.kill(front, signal.SIGSTOP)
+    looks = _times_waited(shipper)
+    await_that(lambda: _times_waited(shipper) > looks + 1)
+    lake.unlink()
+    os.kill(front, signal.SIGKILL)
+    process.communicate(timeout=60)
+    await_that(lambda: procfs.has_ended(shipper) and not sigwrap.alive())
+    assert place.arrived() == recorded(sigwrap.store)
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,11 @@ def test_the_last_event_is_found_behind_long_ones(
 
 def test_rows_that_another_program_left_in_a_wal_are_told_of(record: Recorder) -> None:
     log = record(exits=2)
-    log.close()
+    Path(log.path + "-wal").write_bytes(b"x")
+    log.close()  # removes what came before
+    Path(log.path + "-wal").mkdir()
+    assert seqs(Session("s1", log.path)) == [1, 2, 3]
+    Path(log.path + "-wal").rmdir()
     Path(log.path + "-wal").write_bytes(b"")
     assert seqs(Session("s1", log.path)) == [1, 2, 3]
     Path(log.path + "-wal").write_bytes(b"x")
