@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 10.0
 _LONGEST_TEXT = 1_000
-_CHANGED = "another program changed the log, which was not shipped"
+_CHANGED = "another program changed the log, so check it first (sigwrap verify)"
 
 
 def start_shipper(settings: RunSettings, inherited: Inherited) -> Shipper:

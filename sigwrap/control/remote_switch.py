@@ -199,6 +199,8 @@ def _ways_to(path: str) -> list[str]:
 def _is_writable(path: str) -> bool:
     """Whether this user can write to it, make it writable, or replace what is in it."""
     try:
+        if os.path.islink(path) and os.lstat(path).st_uid == os.geteuid():  # as in /tmp
+            return os.access(os.path.dirname(path), os.W_OK)
         found = os.stat(path)
     except OSError:  # it does not exist
         return os.access(os.path.dirname(path), os.W_OK)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import selectors
+import shutil
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -155,6 +157,30 @@ def test_a_terabyte_is_not_read(sigwrap: Sigwrap) -> None:
     file.touch()
     os.truncate(file, 1 << 40)
     assert "larger than" in misses(sigwrap, f"file://{file}")[0]
+
+
+@pytest.mark.parametrize("is_ours", [False, True])
+def test_the_log_says_if_the_command_can_replace_a_link_to_it(
+    as_user: Sigwrap, is_ours: bool
+) -> None:
+    """In a folder such as /tmp, the owner of a link can."""
+    folder = Path(tempfile.mkdtemp(prefix="sigwrap-test-"))
+    try:
+        (folder / "switch").write_text("{}")
+        folder.chmod(0o755)
+        shared = folder / "shared"
+        shared.mkdir()
+        shared.chmod(0o1777)
+        (shared / "link").symlink_to("../switch")
+        if is_ours and as_user.user is not None:
+            os.lchown(shared / "link", as_user.user, as_user.user)
+        assert as_user.run(URL, f"file://{shared}/link", "--", "true").returncode == 0
+    finally:
+        shutil.rmtree(folder)
+    (started,) = as_user.events("session_started")
+    said = [each for each in started.payload["missing"] if "can write to it too" in each]
+    is_root = os.getuid() == 0 and as_user.user is None
+    assert bool(said) == (not is_root and (is_ours or os.getuid() != 0))
 
 
 @pytest.mark.parametrize("is_locked", [False, True])
