@@ -107,10 +107,11 @@ class Place:
         return json.loads(done.stdout)
 
     def is_intact(self) -> None:
-        """Its chains and columns hold."""
+        """Its chains and columns hold, and an event that is there twice counts once."""
         line = ("verify", "--lake", self.url)
         done = self.subject.run(*line, "--strict", env=self.env, forks=False)
         assert b"intact" in done.stdout, done.stdout
+        assert b" %d events\n" % len(set(self.arrived())) in done.stdout
 
 
 @pytest.fixture(params=["folder", pytest.param("bucket", marks=pytest.mark.fleet)])
