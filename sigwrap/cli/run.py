@@ -85,7 +85,7 @@ def start(settings: RunSettings, variables: Mapping[bytes, bytes] | None = None)
         from sigwrap.log.folder import new_session_id
 
         settings = settings._replace(session_id=new_session_id())
-        shipper = start_shipper(settings, inherited)
+        shipper = start_shipper(settings, inherited.environment)
     return FrontProcess(settings, inherited, supervise, note_in_time, shipper).run()
 
 

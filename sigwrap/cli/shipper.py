@@ -11,12 +11,11 @@ from sigwrap.errors import InternalError, ObjectsError, SessionError, SigwrapErr
 from sigwrap.front.shipper import FAILED, LEFT, READY, SHIPPED, Shipper
 from sigwrap.kernel import libc, memory
 from sigwrap.kernel import process as linux_process
-from sigwrap.kernel.descriptors import release_inherited
+from sigwrap.kernel.descriptors import inherited, release_inherited
 from sigwrap.log.codec import key_from_environment
 from sigwrap.log.folder import SESSIONS_FOLDER, database_path, default_store
 from sigwrap.session.settings import RunSettings
 from sigwrap.start import own_code
-from sigwrap.start.command import Inherited
 
 if TYPE_CHECKING:
     from sigwrap.fleet.live import Live
@@ -26,7 +25,7 @@ _LONGEST_TEXT = 1_000
 _CHANGED = "another program changed the log, so check it first (sigwrap verify)"
 
 
-def start_shipper(settings: RunSettings, inherited: Inherited) -> Shipper:
+def start_shipper(settings: RunSettings, variables: dict[bytes, bytes]) -> Shipper:
     """Start it, and wait until it has its credential. SigwrapError if it can't ship."""
     refuse_inside("processes in a session can't ship sessions")
     fd = settings.ship_credential_fd
@@ -35,14 +34,14 @@ def start_shipper(settings: RunSettings, inherited: Inherited) -> Shipper:
             "--ship to a bucket needs --ship-credential-fd N",
             "the command could read one in the environment: 3< <(print-credential)",
         )
-    if fd and not _is_from_caller(fd):
+    if fd and fd not in inherited():
         raise UsageError(f"--ship-credential-fd {fd}: not open", "give an open descriptor: 3<FILE")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = linux_process.fork()
     if pid == 0:
         try:
             ours.close()
-            _run(settings, inherited.environment, theirs)
+            _run(settings, variables, theirs)
         finally:
             os._exit(0)
     theirs.close()
@@ -53,12 +52,6 @@ def start_shipper(settings: RunSettings, inherited: Inherited) -> Shipper:
         os.waitpid(pid, 0)
         raise SessionError(problem)
     return shipper
-
-
-def _is_from_caller(fd: int) -> bool:
-    with suppress(OSError, OverflowError):
-        return os.get_inheritable(fd)
-    return False
 
 
 def _run(settings: RunSettings, variables: dict[bytes, bytes], front: socket.socket) -> None:

@@ -9,10 +9,9 @@ shell's `fg` the command), and a pty in between (the command would have another 
 from __future__ import annotations
 
 import os
-import select
 import time
 from collections.abc import Callable
-from math import ceil, inf
+from math import ceil
 
 from sigwrap import errors
 from sigwrap.bare import TYPE_CHECKING, NoReturn, signal
@@ -29,7 +28,6 @@ from sigwrap.front.terminal import TerminalBefore, callers_pid, held_caller, sen
 from sigwrap.kernel import libc, limits, memory, procfs, terminals
 from sigwrap.kernel import process as linux_process
 from sigwrap.kernel.descriptors import release_inherited
-from sigwrap.kernel.libc import seconds_until
 from sigwrap.kernel.process import die_of
 from sigwrap.kernel.signals import (
     SignalInfo,
@@ -50,8 +48,6 @@ if TYPE_CHECKING:
 
 _LAST_DEFENCE_S = 2.0
 _LAST_SWEEP_S = 30.0
-_SAYS_WHY_WITHIN_S, _SAYS_THAT_IT_WAITS_AFTER_S = 0.5, 1.0
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
 
 Tell = Callable[[str], None]
 Supervise = Callable[[Channel, int], int]
@@ -124,34 +120,15 @@ class FrontProcess(ParentOfOne):
 
     def _shipped(self, shipper: Shipper) -> bool:
         """Let it ship the rest. Return False if the status must be 125."""
-        if not shipper.is_over and (problem := self._await_shipper(shipper)):
-            self._lines.tell(f"{problem}; sigwrap ship sends the rest")
-            self._lines.flush()
+        if not shipper.is_over:
+            callers_end = -1 if self._caller is None else self._caller.pidfd
+            tell = self._lines.tell
+            if problem := shipper.ship_rest(self._log_head, self._signals, callers_end, tell):
+                tell(f"{problem}; sigwrap ship sends the rest")
+                self._lines.flush()
         if self._all_below.spared:
             linux_process.send(shipper.pid, signal.SIGKILL)
         return shipper.has_shipped or not shipper.is_required
-
-    def _await_shipper(self, shipper: Shipper) -> str:
-        """Return why it did not ship the rest. A signal ends the wait, and so does the caller's
-        end if the run ends with it."""
-        shipper.tell_end(self._log_head)
-        now, problem = time.monotonic(), "not all events were shipped"
-        says_at = now + _SAYS_THAT_IT_WAITS_AFTER_S if os.isatty(2) else inf
-        until = now + shipper.timeout_s + _SAYS_WHY_WITHIN_S
-        callers_end = -1 if self._caller is None else self._caller.pidfd
-        with select.epoll() as waiting:
-            for fd in (shipper.fd, self._signals.fd, callers_end):
-                if fd >= 0:
-                    waiting.register(fd, select.EPOLLIN)
-            while not shipper.is_over and (now := time.monotonic()) < until:
-                if now >= says_at:
-                    self._lines.tell("shipping the rest of the log; Ctrl+C ends this")
-                    says_at = inf
-                ready = dict(waiting.poll(seconds_until(min(says_at, until))))
-                problem = shipper.problem() or problem
-                if callers_end in ready or any(s.number in _ENDING for s in self._signals.read()):
-                    break
-        return "" if shipper.has_shipped else problem
 
     def _on_shipper(self) -> None:
         shipper = self._shipper
